@@ -1,12 +1,20 @@
 """The short name of the package: ``%load_ext conjure``, ``import conjure``.
 
-Everything lives in ``conjure_jupyter``; this module passes names on to it.
+Everything lives in ``conjure_jupyter``; this module passes its names on.
 """
 
 from __future__ import annotations
 
-import conjure_jupyter
-from conjure_jupyter import *  # noqa: F403  an alias has the names of what it stands for
-from conjure_jupyter import __version__, load_ipython_extension, unload_ipython_extension
+from typing import Any
 
-__all__ = [*conjure_jupyter.__all__, "__version__", "load_ipython_extension", "unload_ipython_extension"]
+import conjure_jupyter
+
+__all__ = conjure_jupyter.__all__
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(conjure_jupyter, name)
+
+
+def __dir__() -> list[str]:
+    return dir(conjure_jupyter)

@@ -1,0 +1,1 @@
+"""What the Makefile runs to set a machine up."""
