@@ -8,12 +8,16 @@ a new one. An HTTP client used from two event loops fails or pays a retry, which
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -34,7 +38,14 @@ class Engine:
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(self._started.set)
-        self.loop.run_forever()
+        while True:
+            try:
+                self.loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):
+                # asyncio lets these out of a task, as of a user's callback that calls ``sys.exit()``. Whoever
+                # waits for the task gets it from there; the loop has others to serve.
+                continue
+            return
 
     def inside(self) -> bool:
         """Whether the caller runs on the engine's own thread."""
@@ -93,14 +104,14 @@ class Job(Generic[T]):
             task.exception()  # marks it as seen: whoever waits for the job gets it from there
         self._ended.set()
         for callback in self._callbacks:
-            callback()
+            _call(callback)
 
     def on_done(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` on the engine's thread when the work has ended (at once if it has)."""
 
         def register() -> None:
             if self._ended.is_set():
-                callback()
+                _call(callback)
             else:
                 self._callbacks.append(callback)
 
@@ -143,17 +154,38 @@ class Job(Generic[T]):
         self.settle()
         return self.result()
 
-    async def wait_async(self) -> T:
-        """Wait from any event loop; when the waiter is cancelled, so is the work."""
+    async def ended(self) -> None:
+        """Wait from any event loop until the work has ended, whatever it ended with."""
         loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-        self.on_done(lambda: loop.call_soon_threadsafe(ended.set))
+        event = asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the waiter's loop was closed: nobody waits any more
+                loop.call_soon_threadsafe(event.set)
+
+        self.on_done(wake)
+        await event.wait()
+
+    async def wait_async(self) -> T:
+        """Wait for the result from any event loop; when the waiter is cancelled, so is the work.
+
+        The waiter then ends after the work, clean-up included; cancelled once more, at once.
+        """
         try:
-            await ended.wait()
+            await self.ended()
         except asyncio.CancelledError:
             self.cancel()
+            await self.ended()
             raise
         return self.result()
+
+
+def _call(callback: Callable[[], None]) -> None:
+    """One that raises, as when the loop it would wake was closed, must not keep others from being called."""
+    try:
+        callback()
+    except Exception:
+        log.exception("a callback failed at the end of work")
 
 
 _engine: Engine | None = None

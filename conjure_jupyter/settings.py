@@ -219,8 +219,8 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     choices = spec.metadata["choices"]
     if choices and value not in choices:
         raise SettingsError(spec.name, f"{value!r} is not one of {', '.join(choices)}")
-    low = spec.metadata["low"]
-    if low is not None and (not math.isfinite(value) or value < low):
+    low: float | None = spec.metadata["low"]
+    if low is not None and isinstance(value, int | float) and not low <= value < math.inf:
         raise SettingsError(spec.name, f"{value!r} is less than {low:g}")
     return value
 
