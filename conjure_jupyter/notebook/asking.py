@@ -1,0 +1,170 @@
+"""From a cell's options and words to its reply."""
+
+from __future__ import annotations
+
+import contextvars
+import keyword
+from argparse import Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..conversation import DryRun, Reply, Turn
+from ..errors import SettingsError
+from . import frontend
+from .cell import outcome
+from .interpolate import Prompt, interpolate
+from .view import say, show
+from .waiting import end_queue
+
+if TYPE_CHECKING:
+    from .cell import Wait
+    from .desk import Desk, Open
+    from .view import View
+
+LATER = "comes in a later version"
+
+
+class Asking:
+    """One ``%%claude`` cell.
+
+    Args:
+        desk: what the kernel has open.
+        options: the cell's options, parsed.
+        words: the prompt as the user wrote it.
+        literal: nothing in the words stands for something else.
+
+    Raises:
+        ConjureError: an option is wrong, or names a skill or file that is not there.
+    """
+
+    def __init__(self, desk: Desk, options: Namespace, words: str, *, literal: bool = False) -> None:
+        _check(options)
+        if not words.strip():
+            raise SettingsError("%%claude", "the prompt is empty; write it in the lines below")
+        self.desk = desk
+        self.options = options
+        if options.skill is not None:
+            desk.registry.get(options.skill)
+        self.prompt = Prompt(words) if literal else self._interpolate(words)
+
+    def _interpolate(self, words: str) -> Prompt:
+        desk, files = self.desk, self.options.file or ()
+        return interpolate(words, desk.namespace(), desk.project, desk.scratch, files=files)
+
+    def run(self) -> Any:
+        """Ask and wait by blocking."""
+        try:
+            ready = self._get_ready()
+        except KeyboardInterrupt:
+            return _nothing_sent()
+        if not isinstance(ready, _Ready):
+            return ready
+        try:
+            ready.wait.run()
+        finally:
+            self._note(ready)
+        return ready.wait.reply
+
+    async def run_async(self) -> Any:
+        """Ask and wait by awaiting."""
+        ready = self._get_ready()
+        if not isinstance(ready, _Ready):
+            return ready
+        try:
+            await ready.wait.run_async()
+        finally:
+            self._note(ready)
+        return ready.wait.reply
+
+    def _get_ready(self) -> _Ready | Turn | None:
+        """Everything up to the start of the turn, or the value of a cell that does not wait for one."""
+        desk, given = self.desk, self.options
+        opened = desk.session(given.session, new=given.new, replay=given.replay)
+        settings = desk.settings()
+        options: dict[str, Any] = {
+            "files": self.prompt.files,
+            "skill": given.skill,
+            "system": given.system,
+        }
+        for name in ("model", "max_iterations", "budget", "approve"):
+            # The session keeps the settings of its first cell; these are taken as they are now.
+            chosen = getattr(given, name)
+            options[name] = getattr(settings, name) if chosen is None else chosen
+        if given.dry_run:
+            _show_dry_run(opened.session.dry_run(self.prompt.content, **options), desk)
+            return None
+        if given.retry:
+            options["retry"] = desk.earlier_turn(opened)
+
+        def start(**more: Any) -> Turn:
+            return opened.session.start(self.prompt.content, **options, **more)
+
+        kind = frontend.kind(desk.shell)
+        if kind != "headless" and (earlier := desk.last_session()):
+            say(f"The last session here was {earlier}; go on with it by %claude resume")
+        view = desk.view(raw=given.raw, quiet=given.quiet)
+        wait = desk.wait(opened, start, view)
+        # Headless there is no later: what a cell shows after its end is lost.
+        if given.background and kind != "headless":
+            return self._run_in_background(opened, start, view)
+        return _Ready(opened, wait)
+
+    def _run_in_background(self, opened: Open, start: Callable[..., Turn], view: View) -> Turn:
+        view.start()
+        turn = start(listener=view.hear)
+        opened.background = turn
+        context = contextvars.copy_context()
+
+        def over() -> None:
+            from threading import Thread
+
+            # The engine must not wait for a front end.
+            Thread(target=context.run, args=(self._finish, opened, turn, view), daemon=True).start()
+
+        turn.on_done(over)
+        return turn
+
+    def _finish(self, opened: Open, turn: Turn, view: View) -> None:
+        reply, _ = outcome(opened.session, turn)
+        view.finish(reply)
+        self._assign(reply)
+
+    def _note(self, ready: _Ready) -> None:
+        reply = ready.wait.reply
+        if reply is not None:
+            self.desk.remember(ready.opened, reply)
+            self._assign(reply)
+            if reply.stop_reason == "stopped":
+                end_queue(self.desk.shell)
+
+    def _assign(self, reply: Reply) -> None:
+        if self.options.out:
+            self.desk.shell.user_ns[self.options.out] = reply
+
+
+class _Ready:
+    """A turn that can start."""
+
+    def __init__(self, opened: Open, wait: Wait) -> None:
+        self.opened = opened
+        self.wait = wait
+
+
+def _nothing_sent() -> Reply:
+    """The reply of a cell that was stopped before its turn began."""
+    say("Stopped before anything was sent.")
+    return Reply("", stop_reason="stopped")
+
+
+def _check(options: Namespace) -> None:
+    if options.on != "local":
+        raise SettingsError(f"--on {options.on}", LATER)
+    if options.out is not None and (not options.out.isidentifier() or keyword.iskeyword(options.out)):
+        raise SettingsError("--out", f"{options.out!r} cannot be the name of a variable")
+
+
+def _show_dry_run(plan: DryRun, desk: Desk) -> None:
+    from .dry_run import as_html, plain
+
+    style = desk.style()
+    show({"text/plain": style.told(plain(plan)), "text/html": as_html(plan, style)})

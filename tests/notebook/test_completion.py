@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import write_skill
+
+from .conftest import Shell
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("%%claude --mo", ["--model"]),
+        ("%%claude --max", ["--max-iterations"]),
+        ("%%claude --raw --approve ", ["ask", "auto", "deny"]),
+        ("%%claude --approve=d", ["deny"]),
+        ("%%claude --skill ", ["csv-helper"]),
+        ("%%claude --file sa", ["sales.csv"]),
+        ("%%claude --model claude-so", ["claude-sonnet-5-5"]),
+        ("%%conjure --qu", ["--quiet"]),
+        ("%claude st", ["status", "stop"]),
+        ("%claude approve n", ["no"]),
+        ("%skills cs", ["csv-helper"]),
+        ("%skills_load sk", ["skills/"]),
+        ("%skills_load skills/", ["skills/csv-helper/"]),
+        ("%%claude\nRead @sal", ["sales.csv", "sales_total"]),
+        ("%%claude\nRead file://sal", ["sales.csv"]),
+        ("%%claude\nIt is {sales_", ["sales_total"]),
+        ("%%claude @skills/csv-helper/S", ["skills/csv-helper/SKILL.md"]),
+    ],
+)
+def test_tab(shell: Shell, project: Path, cell: str, expected: list[str]) -> None:
+    write_skill(project / "skills", "csv-helper")
+    shell.run("%skills_load skills")
+    shell.value("sales_total = 3")
+    found = {completion.text for completion in complete(shell, cell)}
+    assert set(expected) <= found
+    if "--model" not in cell:  # the SDK adds the models it knows, once it is imported
+        assert found == set(expected)
+
+
+def complete(shell: Shell, cell: str) -> list[object]:
+    import warnings
+
+    from IPython.core.completer import provisionalcompleter
+
+    with provisionalcompleter(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(shell.ip.Completer.completions(cell, len(cell)))
+
+
+@pytest.mark.parametrize("cell", ["x = sales_", "print('@sal", "%%timeit\n@sal", "%%claude\nme@sal"])
+def test_elsewhere_nothing_of_ours_is_offered(shell: Shell, project: Path, cell: str) -> None:
+    assert not any(getattr(found, "type", "") == "conjure" for found in complete(shell, cell))
+
+
+def test_hidden_files_and_missing_folders(shell: Shell, project: Path) -> None:
+    (project / ".secret").write_text("x")
+    assert ".secret" not in {found.text for found in complete(shell, "%%claude\n@")}
+    assert {found.text for found in complete(shell, "%%claude\n@.sec")} == {".secret"}
+    offered = complete(shell, "%%claude --file nowhere/")
+    assert not any(getattr(found, "type", "") == "conjure" for found in offered)
