@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,13 @@ from conjure_jupyter.conversation.workspace import Workspace
 from conjure_jupyter.errors import PathNotFoundError, SessionError
 from conjure_jupyter.skills import load
 from tests.builders import write_skill
+
+
+@pytest.fixture(autouse=True)
+def no_deep_trees_left(tmp_path: Path) -> Iterator[None]:
+    """pytest's own clean-up, which comes later, fails on folders that are too deep for Python's stack."""
+    yield
+    subprocess.run(["rm", "-rf", str(tmp_path)], check=True)
 
 
 def deep(folder: Path, depth: int) -> None:
