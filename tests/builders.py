@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from conjure_jupyter.testing import tool_use
+from conjure_jupyter.types import Content
+
 BODY = "# Instructions\n\nDo what the user asks.\n"
 
 
@@ -53,3 +56,8 @@ def _write(path: Path, content: str | bytes) -> None:
     path.write_bytes(data)
     if data.startswith(b"#!"):
         path.chmod(0o755)
+
+
+def bash(command: str, id: str | None = None) -> Content:  # noqa: A002  the API's name
+    """A call of ``bash_tool``, as Claude asks for it."""
+    return tool_use("bash_tool", {"command": command, "description": "test"}, id)

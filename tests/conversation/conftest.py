@@ -11,7 +11,6 @@ import pytest
 from conjure_jupyter.conversation import Session
 from conjure_jupyter.settings import Settings
 from conjure_jupyter.skills import load
-from conjure_jupyter.testing import FakeClaude
 from tests.builders import write_skill
 
 MakeSession = Callable[..., Session]
@@ -23,23 +22,6 @@ def project(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "sales.csv").write_text("region,amount\nnorth,1\nsouth,2\n")
     return folder
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeClaude]]:
-    """Start a FakeClaude and lead the SDK to it."""
-    running: list[FakeClaude] = []
-
-    def start(script: Any = (), **options: Any) -> FakeClaude:
-        claude = FakeClaude(script, **options).__enter__()
-        running.append(claude)
-        for name, value in claude.env.items():
-            monkeypatch.setenv(name, value)
-        return claude
-
-    yield start
-    for claude in running:
-        claude.close()
 
 
 @pytest.fixture

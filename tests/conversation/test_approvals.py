@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,16 +13,12 @@ from conjure_jupyter.errors import ApprovalRequiredError, SessionError
 from conjure_jupyter.settings import Settings
 from conjure_jupyter.skills import load
 from conjure_jupyter.testing import FakeClaude, message, tool_use
-from tests.builders import write_skill
+from tests.builders import bash, write_skill
 
 from .conftest import MakeSession
 
 Serve = Callable[..., FakeClaude]
 ASK = {"approve": "ask"}
-
-
-def bash(command: str, id: str | None = None) -> dict[str, Any]:  # noqa: A002  the API's name
-    return tool_use("bash_tool", {"command": command, "description": "test"}, id)
 
 
 class Asked:

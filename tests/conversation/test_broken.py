@@ -31,15 +31,11 @@ from conjure_jupyter.skills import load
 from conjure_jupyter.testing import FakeClaude, message, tool_use
 from conjure_jupyter.timeline import MessageProjection, Timeline
 from conjure_jupyter.types import Event
-from tests.builders import write_skill
+from tests.builders import bash, write_skill
 
 from .conftest import MakeSession
 
 Serve = Callable[..., FakeClaude]
-
-
-def bash(command: str, id: str | None = None) -> dict[str, Any]:  # noqa: A002  the API's name
-    return tool_use("bash_tool", {"command": command, "description": "test"}, id)
 
 
 def kinds(session: Session) -> list[str]:

@@ -23,15 +23,12 @@ from conjure_jupyter.errors import (
     UnsupportedSettingError,
 )
 from conjure_jupyter.skills import Skill
-from conjure_jupyter.testing import message, tool_use
+from conjure_jupyter.testing import message
 from conjure_jupyter.tools.permissions import Policy
 from conjure_jupyter.types import ToolCall
+from tests.builders import bash
 
 Messages = list[dict[str, Any]]
-
-
-def bash(command: str) -> dict[str, Any]:
-    return tool_use("bash_tool", {"command": command, "description": "test"})
 
 
 HELLO: Messages = [{"role": "user", "content": "Hello"}]

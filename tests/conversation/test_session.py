@@ -42,14 +42,11 @@ from conjure_jupyter.types import (
     TurnFinished,
     TurnStarted,
 )
+from tests.builders import bash
 
 from .conftest import MakeSession
 
 Serve = Callable[..., FakeClaude]
-
-
-def bash(command: str, id: str | None = None) -> dict[str, Any]:  # noqa: A002  the API's name
-    return tool_use("bash_tool", {"command": command, "description": "test"}, id)
 
 
 def test_the_main_path(serve: Serve, make_session: MakeSession, csv_skill: Skill, project: Path) -> None:

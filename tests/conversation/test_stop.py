@@ -9,22 +9,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from conjure_jupyter.conversation import Session
 from conjure_jupyter.errors import StoppedError
-from conjure_jupyter.testing import Delay, FakeClaude, HTTPError, message, tool_use
+from conjure_jupyter.testing import Delay, FakeClaude, HTTPError, message
 from conjure_jupyter.types import Event, Retrying, TextDelta, ToolOutput
+from tests.builders import bash
 
 from .conftest import MakeSession
 
 Serve = Callable[..., FakeClaude]
-
-
-def bash(command: str, id: str | None = None) -> dict[str, Any]:  # noqa: A002  the API's name
-    return tool_use("bash_tool", {"command": command, "description": "test"}, id)
 
 
 def stop_at(session: Session, kind: type[Event]) -> None:

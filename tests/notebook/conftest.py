@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from IPython.utils.capture import CapturedIO, capture_output
 from traitlets.config import Config
 
 from conjure_jupyter.notebook.extension import load_ipython_extension, unload_ipython_extension
-from conjure_jupyter.testing import FakeClaude
 
 
 class Shell:
@@ -78,20 +77,3 @@ def shell(bare: Shell) -> Iterator[Shell]:
     load_ipython_extension(bare.ip)
     yield bare
     unload_ipython_extension(bare.ip)
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeClaude]]:
-    """Start a FakeClaude and lead the SDK to it."""
-    running: list[FakeClaude] = []
-
-    def start(script: Any = (), **options: Any) -> FakeClaude:
-        claude = FakeClaude(script, **options).__enter__()
-        running.append(claude)
-        for name, value in claude.env.items():
-            monkeypatch.setenv(name, value)
-        return claude
-
-    yield start
-    for claude in running:
-        claude.close()
