@@ -5,6 +5,7 @@ from .caching import PromptCache, count_input
 from .fake_claude import FakeClaude, RecordedRequest
 from .faults import CutConnection, Delay, EndEarly, Fault, HTTPError, Malformed, StreamError, Wire
 from .script import Reply, Script, ScriptError, last_prompt
+from .storage_contract import StorageContract
 from .validation import validate_messages, validate_request
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Reply",
     "Script",
     "ScriptError",
+    "StorageContract",
     "StreamError",
     "Wire",
     "count_input",
