@@ -6,11 +6,11 @@ a progress bar hears them while a turn runs, and none of them is needed to resum
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from .fileref import FileRef as FileRef  # noqa: PLC0414  one of the values handed on; mypy wants the alias
 
 #: A content block in the Messages API's form, such as ``{"type": "text", "text": "…"}``.
 Content: TypeAlias = dict[str, Any]
@@ -72,34 +72,6 @@ class ToolResult:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FileRef:
-    """A file that a session has.
-
-    Attributes:
-        path: relative to the session's working directory, with ``/``.
-        size: bytes.
-        content_type: MIME type.
-        sha256: hex digest of its bytes.
-        storage_url: where else it is kept, if anywhere.
-        created: when it was first seen, with time zone.
-        local_path: where it lies on this machine, when it does.
-    """
-
-    path: str
-    size: int
-    content_type: str
-    sha256: str
-    storage_url: str | None = None
-    created: dt.datetime | None = None
-    local_path: Path | None = None
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-        return self.path.rsplit("/", 1)[-1]
-
-
 #: Kinds of blocks this version writes. A reader keeps kinds it does not know.
 BlockKind: TypeAlias = Literal[
     "session",  # first line: id, created, format, notebook
@@ -111,6 +83,12 @@ BlockKind: TypeAlias = Literal[
     "notice",  # something Claude is told with the next message
     "approval",  # calls that wait for the user's word, or the word
     "turn_end",  # how the turn ended: reason, usage, cost, files
+    "artifact",  # a version of a file: logical path, digest, and the calls that made it
+    "register",  # a name for a path, URL or value; "unregister" takes it away
+    "unregister",
+    "hide",  # an artifact is shown as a replacement text
+    "edit",  # a file outside the working directory, before and after a file tool wrote it
+    "snapshot",  # what the working directory held, for undo and for other machines
     "undo",  # history continues from before a turn
     "compaction",
     "place",

@@ -5,6 +5,7 @@ have been sent is never touched again, so the service's prompt cache keeps match
 
 * an answer with tool calls appears together with the message that holds all its results, not before;
 * the results come first in that message, in the order of the calls, then the notices logged by then;
+* a result ends with the digests of the artifacts that were captured while it was waited for;
 * a notice logged after its message was complete becomes a user message of its own (the API joins
   neighbours of one role), unless Claude spoke last: then it waits for what the user says next;
 * what the user says while results are missing waits for them and follows them in the same message.
@@ -20,6 +21,9 @@ from typing import Any
 
 from ..types import Block, Content, Message, ToolCall
 from . import sanitise
+from .artifact import Artifact
+from .index import ArtifactIndex
+from .rendering import captured_text
 
 LOST_MESSAGE = "[An earlier message was lost.]"
 LOST_RESULT = "The result of this call was lost. It may have run; check before you run it again."
@@ -35,6 +39,7 @@ class _State:
         answer: an answer whose results are not all there.
         calls: its calls by id, in order.
         results: what they gave, by id.
+        captured: the artifacts they made, by id and logical path.
         prompt: what the user said meanwhile.
         notices: what Claude is told with the next user message.
         paused: whether the service paused since the last user message.
@@ -45,6 +50,7 @@ class _State:
     answer: Message | None = None
     calls: dict[str, ToolCall] = field(default_factory=dict)
     results: dict[str, Content] = field(default_factory=dict)
+    captured: dict[str, dict[str, Artifact]] = field(default_factory=dict)
     prompt: list[Content] = field(default_factory=list)
     notices: list[Content] = field(default_factory=list)
     paused: bool = False
@@ -64,6 +70,7 @@ class MessageProjection:
         self._state = _State()
         self._checkpoints: list[_Checkpoint] = []
         self._turn = -1
+        self._artifacts = ArtifactIndex()
 
     @property
     def messages(self) -> list[Message]:
@@ -77,6 +84,8 @@ class MessageProjection:
 
     def feed(self, block: Block) -> None:
         """Take the next block; kinds that say nothing to Claude are passed over."""
+        known = len(self._artifacts.all)
+        self._artifacts.feed(block)
         if block.kind == "undo":
             self._undo(block.data.get("before_turn"))
             return
@@ -93,6 +102,8 @@ class MessageProjection:
             self._notice(block)
         elif block.kind == "compaction":
             self._compact(block.data)
+        for artifact in self._artifacts.all[known:]:
+            self._capture(artifact)
 
     def _user(self, block: Block) -> None:
         state = self._state
@@ -132,7 +143,7 @@ class MessageProjection:
         if calls:
             state.answer = answer
             state.calls = {b["id"]: ToolCall(b["id"], b["name"], b["input"]) for b in calls}
-            state.results = {}
+            state.results, state.captured = {}, {}
         else:
             self._add(answer, block.turn)
 
@@ -144,6 +155,13 @@ class MessageProjection:
         state.results[id_] = sanitise.tool_result(block.data)
         if len(state.results) == len(state.calls):
             self._flush(block.turn)
+
+    def _capture(self, artifact: Artifact) -> None:
+        """Note an artifact of a call whose results were not sent yet; of several calls, with the first."""
+        state = self._state
+        call = next((id_ for id_ in artifact.tool_call_ids if id_ in state.calls), None)
+        if call is not None:
+            state.captured.setdefault(call, {})[artifact.artifact_path] = artifact
 
     def _notice(self, block: Block) -> None:
         state = self._state
@@ -160,18 +178,22 @@ class MessageProjection:
         if state.answer is None:
             return
         self._add(state.answer, turn)
-        results = [state.results[id_] for id_ in state.calls]
+        results = [self._with_digests(state.results[id_], state.captured.get(id_)) for id_ in state.calls]
         self._say([*results, *state.notices, *state.prompt], turn)
-        state.answer, state.calls, state.results = None, {}, {}
+        state.answer, state.calls, state.results, state.captured = None, {}, {}, {}
         state.prompt, state.notices = [], []
+
+    def _with_digests(self, result: Content, captured: dict[str, Artifact] | None) -> Content:
+        if not captured:
+            return result
+        told = sanitise.text(captured_text(list(captured.values()), self._artifacts.hidden))
+        return {**result, "content": [*sanitise.user_content(result["content"]), told]}
 
     def _close_pause(self) -> None:
         """The user speaks where the service meant to go on: calls it left open cannot stay."""
         state = self._state
         state.paused = False
-        start = len(state.messages)
-        while start and state.messages[start - 1]["role"] == "assistant":
-            start -= 1
+        start = self._last_run()
         run = state.messages[start:]
         answered = sanitise.answered_calls(part for message in run for part in message["content"])
         closed = [sanitise.without_open_calls(message["content"], answered) for message in run]
@@ -185,6 +207,14 @@ class MessageProjection:
         # New lists, because checkpoints hold the old ones.
         state.messages = [*state.messages[:start], *(message for message, _ in answers)]
         state.turns = [*state.turns[:start], *(turn for _, turn in answers)]
+
+    def _last_run(self) -> int:
+        """Where the answers start that stand at the end of the history."""
+        messages = self._state.messages
+        start = len(messages)
+        while start and messages[start - 1]["role"] == "assistant":
+            start -= 1
+        return start
 
     def _undo(self, before: Any) -> None:
         if not isinstance(before, int):
@@ -202,6 +232,8 @@ class MessageProjection:
         if not summary or not isinstance(upto, int):
             return
         kept = next((i for i, turn in enumerate(state.turns) if turn > upto), len(state.turns))
+        if state.paused:  # the service goes on from its answer, whose calls are open
+            kept = min(kept, self._last_run())
         if not kept:
             return
         # An answer and its results carry the same turn, so they are never parted here.
@@ -223,6 +255,7 @@ def _copy(state: _State) -> _State:
         state,
         calls=dict(state.calls),
         results=dict(state.results),
+        captured={id_: dict(artifacts) for id_, artifacts in state.captured.items()},
         prompt=list(state.prompt),
         notices=list(state.notices),
     )

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from conjure_jupyter.timeline import MessageProjection, Timeline, TurnsProjection, follow, repair
 
+from .artifact_builders import made
 from .builders import (
     answer,
     live,
@@ -51,6 +52,8 @@ KINDS = [
     "turn_end",
     "undo",
     "compaction",
+    "artifact",
+    "hide",
 ]
 KEYS = [
     "content",
@@ -62,6 +65,8 @@ KEYS = [
     "summary",
     "upto_turn",
     "calls",
+    "artifact_path",
+    "tool_call_ids",
 ]
 
 
@@ -115,6 +120,15 @@ class Conversation(RuleBasedStateMachine):
     @rule()
     def notice(self) -> None:
         self.timeline.append("notice", {"text": "told"})
+
+    @rule(name=st.sampled_from("xy"), ids=st.lists(IDS, max_size=2, unique=True))
+    def artifact(self, name: str, ids: list[str]) -> None:
+        made(self.timeline, name, call=ids[0] if ids else None, tool_call_ids=ids)
+
+    @rule(name=st.sampled_from("xy"))
+    def hide(self, name: str) -> None:
+        logical = f"fi:turn_{self.timeline.turn:04d}.files/{name}"
+        self.timeline.append("hide", {"artifact_path": logical, "replacement_text": "gone"})
 
     @rule(back=st.integers(0, 3))
     def undo(self, back: int) -> None:
