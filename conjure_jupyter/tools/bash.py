@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidToolInputError
 from ..executors.contract import CommandResult
 from ..redaction import StreamRedactor
+from ..wording import size_text
 from . import schemas
-from .bounds import clip, size_text
+from .bounds import clip
+from .command_uris import with_paths
 from .terminal import plain
 from .tool import Outcome, ToolEnv
 
@@ -24,21 +25,21 @@ class BashTool:
 
     name = "bash_tool"
     read_only = False
+    path_fields = ()
+    read_fields = ()
+    artifact_fields = ()
 
     @property
     def definition(self) -> dict[str, Any]:
         """The source document's schema."""
         return schemas.bash_tool()
 
-    def lock_key(self, arguments: Mapping[str, Any], env: ToolEnv) -> str | None:  # noqa: ARG002
-        """Commands are independent of each other."""
-        return None
-
     async def run(self, arguments: dict[str, Any], env: ToolEnv) -> Outcome:
         """Run a command.
 
         Raises:
             InvalidToolInputError: there is no command, or bash could not take it.
+            ArtifactError: an artifact that it names cannot be had.
             ExecutorError: bash cannot be started.
         """
         command = arguments["command"]
@@ -48,13 +49,19 @@ class BashTool:
             raise InvalidToolInputError(
                 self.name, "command holds a NUL character, which no command line can", field="command"
             )
+        context = env.context
+        problems: list[str] = []
+        if env.artifacts is not None:
+            added = await env.artifacts.environment(command)
+            command, problems = await with_paths(command, env)
+            context = context.with_(environment={**context.environment, **added})
         if env.on_output is None:
-            result = await env.executor.run(command, env.context)
+            result = await env.executor.run(command, context)
         else:
             redactor = StreamRedactor(env.on_output)
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
             result = await env.executor.run(
-                command, env.context, on_output=lambda data: redactor.feed(decoder.decode(data))
+                command, context, on_output=lambda data: redactor.feed(decoder.decode(data))
             )
             redactor.feed(decoder.decode(b"", final=True))
             redactor.finish()
@@ -65,11 +72,11 @@ class BashTool:
             "truncated": result.truncated_bytes,
             "leftovers": result.leftovers,
         }
-        return Outcome(_report(result, env), result.timed_out or result.exit_code != 0, meta)
+        return Outcome(_report(result, env, problems), result.timed_out or result.exit_code != 0, meta)
 
 
-def _report(result: CommandResult, env: ToolEnv) -> str:
-    notes: list[str] = []
+def _report(result: CommandResult, env: ToolEnv, problems: list[str]) -> str:
+    notes = problems[:3]
     if result.timed_out:
         notes.append(
             f"ended at its time limit of {env.context.timeout:g} s, with all its processes; what it had "

@@ -6,18 +6,6 @@ from __future__ import annotations
 HEAD_SHARE = 0.6
 
 
-def size_text(size: int) -> str:
-    """Bytes for people: ``999 bytes``, ``1.2 KB``, ``3.0 MB``."""
-    if size < 1000:
-        return f"{size} byte{'' if size == 1 else 's'}"
-    value = float(size)
-    for unit in ("KB", "MB", "GB"):
-        value /= 1000
-        if value < 999.95:
-            return f"{value:.1f} {unit}"
-    return f"{value / 1000:.1f} TB"
-
-
 def clip(text: str, limit: int) -> tuple[str, int]:
     """Head and tail of a long text, cut at line ends where those are near.
 

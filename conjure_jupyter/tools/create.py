@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidToolInputError, PathNotFoundError, ToolError
 from ..redaction import REDACTED
+from ..wording import size_text
 from . import schemas
-from .bounds import size_text
 from .diffs import whole_diff
-from .locations import check_path, lock_key, shown
+from .locations import check_path, shown
 from .text import detect, split_lines
 from .tool import Outcome, ToolEnv
 
@@ -24,15 +23,14 @@ class CreateFileTool:
 
     name = "create_file"
     read_only = False
+    path_fields = ("path",)
+    read_fields = ()
+    artifact_fields = ()
 
     @property
     def definition(self) -> dict[str, Any]:
         """The source document's schema."""
         return schemas.create_file_tool()
-
-    def lock_key(self, arguments: Mapping[str, Any], env: ToolEnv) -> str | None:
-        """Writes of one file wait for each other."""
-        return lock_key(arguments.get("path"), env.context)
 
     async def run(self, arguments: dict[str, Any], env: ToolEnv) -> Outcome:
         """Write the file.

@@ -33,6 +33,11 @@ _ALIASES = {
     "new_string": "new_str",
     "range": "view_range",
     "variable": "name",
+    "artifacts": "artifact_names",
+    "names": "artifact_names",
+    "destination": "destination_path",
+    "paths": "file_paths",
+    "files": "file_paths",
 }
 
 _NAMES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import ToolError
@@ -22,6 +22,9 @@ class InspectVariableTool:
 
     name = "inspect_variable"
     read_only = True
+    path_fields = ()
+    read_fields = ()
+    artifact_fields = ()
 
     def __init__(self, time_limit: float = TIME_LIMIT) -> None:
         self.time_limit = time_limit
@@ -30,10 +33,6 @@ class InspectVariableTool:
     def definition(self) -> dict[str, Any]:
         """Our own schema; the source document knows no kernel."""
         return schemas.inspect_variable_tool()
-
-    def lock_key(self, arguments: Mapping[str, Any], env: ToolEnv) -> str | None:  # noqa: ARG002
-        """Looks are independent of each other."""
-        return None
 
     async def run(self, arguments: dict[str, Any], env: ToolEnv) -> Outcome:
         """Describe a variable.

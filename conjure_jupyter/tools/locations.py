@@ -53,6 +53,11 @@ def shown(path: str, context: ExecutionContext) -> str:
     return relative if relative is not None else normalize(path, context)
 
 
+def printable(path: str) -> str:
+    """A name that cannot make itself look like another line."""
+    return path if path.isprintable() else path.encode("unicode_escape").decode("ascii")
+
+
 def lock_key(path: object, context: ExecutionContext) -> str | None:
     """One key for every spelling of a path, also on file systems that ignore case."""
     if not isinstance(path, str) or "\x00" in path:

@@ -15,7 +15,7 @@ from ..types import Content
 MAX_IMAGE_BASE64 = 5 * 1024 * 1024
 MAX_IMAGE_BYTES = MAX_IMAGE_BASE64 // 4 * 3
 MAX_IMAGE_SIDE = 8_000
-MAX_DOCUMENT_BYTES = 20 * 1000 * 1000
+MAX_DOCUMENT_BYTES = 20 * 1024 * 1024
 
 # Start of frame: every JPEG marker C0 to CF but the tables C4, C8 and CC.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}

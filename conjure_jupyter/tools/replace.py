@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidToolInputError, ToolError
 from ..redaction import REDACTED
+from ..wording import size_text
 from . import schemas
-from .bounds import clip, clip_line, size_text
+from .bounds import clip, clip_line
 from .diffs import edit_diff
-from .locations import check_path, lock_key, shown
+from .locations import check_path, shown
 from .text import SAMPLE, Encoding, detect, line_of, numbered, split_lines
 from .tool import Outcome, ToolEnv
 
@@ -27,15 +27,14 @@ class StrReplaceTool:
 
     name = "str_replace"
     read_only = False
+    path_fields = ("path",)
+    read_fields = ()
+    artifact_fields = ()
 
     @property
     def definition(self) -> dict[str, Any]:
         """The source document's schema."""
         return schemas.str_replace_tool()
-
-    def lock_key(self, arguments: Mapping[str, Any], env: ToolEnv) -> str | None:
-        """Edits of one file wait for each other."""
-        return lock_key(arguments.get("path"), env.context)
 
     async def run(self, arguments: dict[str, Any], env: ToolEnv) -> Outcome:
         """Edit the file.

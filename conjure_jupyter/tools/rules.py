@@ -8,6 +8,7 @@
 ``bash_tool(cd a && make:*)``         a command in another folder of the working directory
 ``create_file(outputs/**)``           paths in the working directory; ``**`` crosses folders
 ``view(/data/**)``                    absolute paths
+``view(https://example.com/**)``      URLs; a rule for paths never speaks of one
 ====================================  ==================================================================
 
 A bash rule speaks of one simple command. A line is allowed when each of its commands is, and only when the
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 
 from ..executors.contract import ExecutionContext
 from .locations import in_workspace, normalize
+from .references import is_url
 from .shell import Command
 
 #: Names that skills and users write, and our tool.
@@ -41,8 +43,18 @@ TOOL_NAMES = {
     "multiedit": "str_replace",
     "str_replace": "str_replace",
     "inspect_variable": "inspect_variable",
+    "stage_artifacts": "stage_artifacts",
+    "return_artifacts": "return_artifacts",
+    "read_artifact": "read_artifact",
+    "render_file": "render_file",
 }
 _RULE = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+#: URLs that a pattern can speak of: nothing beside the host can pass for a part of it, and no part of the
+#: path leads elsewhere.
+PLAIN_URL = re.compile(
+    r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?"
+    r"(?:(?:/(?!(?:\.|%2[eE]){1,2}(?:[/?#]|$))[^\s\\/?#]*)+(?:[?#][^\s\\]*)?)?"
+)
 #: What a word of a suggested rule may hold: nothing that a rule or a shell reads as more than itself.
 SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=,./:-]+")
 
@@ -80,9 +92,12 @@ class Rule:
         )
 
     def matches_path(self, path: str, context: ExecutionContext) -> bool:
-        """Whether a path is, whatever way it is written; ``..`` is taken away first."""
+        """Whether a path or URL is, whatever way it is written; ``..`` is taken away first."""
         if self.spec is None:
             return True
+        if is_url(path):
+            plain = is_url(self.spec) and PLAIN_URL.fullmatch(path) is not None
+            return plain and _path_pattern(self.spec).fullmatch(path) is not None
         if self.spec.startswith("/"):
             return _path_pattern("/" + self.spec.lstrip("/")).fullmatch(normalize(path, context)) is not None
         relative = in_workspace(path, context)

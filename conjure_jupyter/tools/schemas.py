@@ -89,6 +89,97 @@ def str_replace_tool() -> Definition:
     }
 
 
+def stage_artifacts_tool() -> Definition:
+    """Putting artifacts into the working directory; the fields are those of the artifact document."""
+    return {
+        "name": "stage_artifacts",
+        "description": "Put artifacts into the working directory so that other tools can use them as files: "
+        "files the user gave or registered, skills' assets, URLs and earlier versions. The answer says where "
+        "each one lies.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "artifact_names": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "description": "Names of artifacts, such as data.csv; URIs (file://name, "
+                    "skill://skill/assets/path, https://…); or logical paths "
+                    "(fi:turn_0003.files/report.csv)",
+                },
+                "destination_path": {
+                    "type": "string",
+                    "default": "uploads/",
+                    "description": "Folder to put them in, relative to the working directory; uploads/ "
+                    "when left out",
+                },
+            },
+            "required": ["artifact_names"],
+        },
+    }
+
+
+def return_artifacts_tool() -> Definition:
+    """Keeping files for the user; the fields are those of the artifact document."""
+    return {
+        "name": "return_artifacts",
+        "description": "Save files of the working directory for the user to download, each under a name "
+        "with a version number. Files under outputs/ are kept by themselves when a call made them; use this "
+        "to point out results, to give them other names, or to save files that lie elsewhere.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "file_paths": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "description": "Paths of the files, relative to the working directory, such as "
+                    "outputs/report.pdf",
+                },
+                "artifact_names": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Names for the user, one for each file in the same order; the files' own "
+                    "names when left out",
+                },
+            },
+            "required": ["file_paths"],
+        },
+    }
+
+
+def read_artifact_tool() -> Definition:
+    """Reading anything of the session's history by its logical path."""
+    return {
+        "name": "read_artifact",
+        "description": "Read anything of this session by its logical path, also what is no longer in view: "
+        "a file in the version of an earlier turn, a message, a tool call or its result, numbered sources, "
+        "a summary. A file is described first, then shown; it is also put on disk, read-only, under its "
+        "turn_… path.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "A logical path: fi:turn_0003.files/report.csv, "
+                    "fi:turn_0003.user.attachments/data.csv, ar:turn_0003.user.prompt, "
+                    "ar:turn_0003.assistant.completion, tc:turn_0003.<call id>.call, "
+                    "tc:turn_0003.<call id>.result, so:sources_pool[1,2] or su:turn_0005.conv.range.summary",
+                },
+                "view_range": {
+                    "type": "array",
+                    "items": {"type": "integer"},
+                    "minItems": 2,
+                    "maxItems": 2,
+                    "description": "Optional [start_line, end_line] for text. "
+                    "Use -1 for end_line to read to end.",
+                },
+            },
+            "required": ["path"],
+        },
+    }
+
+
 def inspect_variable_tool() -> Definition:
     """Looking at a variable of the kernel. Not in the source document: a notebook has variables."""
     return {
@@ -110,21 +201,82 @@ def inspect_variable_tool() -> Definition:
     }
 
 
-def definitions(*, inspect_variables: bool = False) -> list[Definition]:
+def render_file_tool() -> Definition:
+    """Rendering a document; ours, since the artifact document gives its rendering tools no schema."""
+    return {
+        "name": "render_file",
+        "description": "Render HTML or Markdown to a PDF document, PNG images or a PowerPoint presentation. "
+        "Local images, stylesheets and fonts are found by path, relative to the document or to the working "
+        "directory, also as turn_0003/files/…; [[S:3]] in the text becomes a numbered citation with a list "
+        "of sources at the end, and as an image's src the file of that source. Nothing is fetched from the "
+        "network and scripts are not run. The document's CSS decides the look of PDF and PNG. On slides, h1 "
+        "makes a title slide, h2 a new slide, and a line across (---) goes on to the next one; CSS is not "
+        "used.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "description": "The document: an HTML or Markdown file of the working directory. Send "
+                    "this or content",
+                },
+                "content": {"type": "string", "description": "The document itself, in place of path"},
+                "format": {
+                    "type": "string",
+                    "enum": ["html", "markdown"],
+                    "description": "What the document is; needed with content, else told by the file's name",
+                },
+                "output": {
+                    "type": "string",
+                    "description": "The file to make, under outputs/, such as outputs/report.pdf; its ending "
+                    "(.pdf, .png or .pptx) decides what is made. Several pages become outputs/report-1.png, "
+                    "outputs/report-2.png and so on",
+                },
+                "title": {
+                    "type": "string",
+                    "description": "Title in the file's properties; the document's own when left out",
+                },
+                "page_size": {
+                    "type": "string",
+                    "description": "Size of a page or slide: A4 (the default), A3, A5, letter, legal, "
+                    "tabloid, with ' landscape' after it if wanted; 16:9 (the default of slides); 4:3; or "
+                    "'210mm x 100mm'",
+                },
+            },
+            "required": ["output"],
+        },
+    }
+
+
+def definitions(
+    *, inspect_variables: bool = False, artifacts: bool = False, rendering: bool = False
+) -> list[Definition]:
     """All tools, in the order Claude is shown them.
 
     Args:
         inspect_variables: also offer a look at the kernel's variables.
+        artifacts: also offer staging, returning and reading artifacts.
+        rendering: also offer rendering documents.
     """
     tools = [view_tool(), bash_tool(), create_file_tool(), str_replace_tool()]
+    if artifacts:
+        tools += [stage_artifacts_tool(), return_artifacts_tool(), read_artifact_tool()]
+    if rendering:
+        tools.append(render_file_tool())
     if inspect_variables:
         tools.append(inspect_variable_tool())
     return tools
 
 
-def build_tools_param(skills: Sequence[object] = (), *, inspect_variables: bool = False) -> list[Definition]:  # noqa: ARG001
-    """The ``tools`` of a request that offers skills (specification 10.1): every skill needs the same ones."""
-    return definitions(inspect_variables=inspect_variables)
+def build_tools_param(
+    skills: Sequence[object] = (),  # noqa: ARG001  every skill needs the same tools
+    *,
+    inspect_variables: bool = False,
+    artifacts: bool = False,
+    rendering: bool = False,
+) -> list[Definition]:
+    """The ``tools`` of a request that offers skills (specification 10.1)."""
+    return definitions(inspect_variables=inspect_variables, artifacts=artifacts, rendering=rendering)
 
 
 def parse_tool_use(block: Any) -> ToolCall:

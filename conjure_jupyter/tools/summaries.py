@@ -7,7 +7,7 @@ import unicodedata
 from typing import Any
 
 from ..types import ToolCall
-from .bounds import size_text
+from ..wording import size_text
 from .text import split_lines
 
 #: Characters of a summary.
@@ -27,15 +27,28 @@ def summary(call: ToolCall) -> str:
         body = arguments.get("file_text")
         facts = f"{len(split_lines(body)):,} lines, {size_text(len(body))}" if isinstance(body, str) else "?"
         return f"{safe_line(str(path), LONGEST - 40)} ({facts})"
-    elif call.name == "view" and isinstance(lines := arguments.get("view_range"), list):
+    elif call.name in ("view", "read_artifact") and isinstance(lines := arguments.get("view_range"), list):
         text = f"{path} lines {'-'.join(map(str, lines[:2]))}"
-    elif call.name in ("view", "str_replace"):
+    elif call.name in ("view", "str_replace", "read_artifact"):
         text = str(path)
     elif call.name == "inspect_variable":
         text = str(arguments.get("name") or "all variables")
+    elif call.name == "stage_artifacts":
+        text = (
+            f"{_listed(arguments.get('artifact_names'))} → {arguments.get('destination_path') or 'uploads/'}"
+        )
+    elif call.name == "return_artifacts":
+        names = arguments.get("artifact_names")
+        text = _listed(arguments.get("file_paths")) + (f" as {_listed(names)}" if names else "")
+    elif call.name == "render_file":
+        text = f"{path or arguments.get('format') or 'document'} → {arguments.get('output')}"
     else:
         text = f"{call.name} {arguments}"
     return safe_line(text, LONGEST)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list) else str(names)
 
 
 def safe_line(text: str, limit: int = LONGEST) -> str:

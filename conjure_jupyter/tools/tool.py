@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..executors.contract import ExecutionContext, Executor
 from ..types import Content
+
+if TYPE_CHECKING:
+    from ..artifacts.service import ArtifactService
 
 #: Returns the variables a look at the kernel may see.
 Namespace = Callable[[], Mapping[str, Any]]
@@ -24,6 +27,8 @@ class ToolEnv:
             keeps below it.
         on_output: hears what a running command prints.
         namespace: gives the kernel's variables, where there is a kernel.
+        artifacts: the session's artifacts, where there is a session.
+        call_id: the API's identifier of the call, which artifacts are known by.
     """
 
     executor: Executor
@@ -31,6 +36,8 @@ class ToolEnv:
     output_limit: int = 30_000
     on_output: Callable[[str], None] | None = None
     namespace: Namespace | None = None
+    artifacts: ArtifactService | None = None
+    call_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -61,10 +68,26 @@ class Tool(Protocol):
 
     @property
     def read_only(self) -> bool:
-        """Whether a call changes nothing, whatever its input."""
+        """Whether a call leaves the files it names as they are, whatever its input."""
 
-    def lock_key(self, arguments: Mapping[str, Any], env: ToolEnv) -> str | None:
-        """Calls with the same key run one after another; None runs at any time."""
+    @property
+    def path_fields(self) -> Sequence[str]:
+        """Fields of the input that are paths of files, or lists of them.
+
+        Calls that have a path in common run one after another, in their order. Where there are artifacts, a
+        URI or a path of an earlier turn is replaced by the path of the file it stands for.
+        """
+
+    @property
+    def read_fields(self) -> Sequence[str]:
+        """Fields that are paths which a tool that writes reads only; it looks them up itself.
+
+        They count for the order of calls, like ``path_fields``.
+        """
+
+    @property
+    def artifact_fields(self) -> Sequence[str]:
+        """Fields that name artifacts, which the tool looks up itself."""
 
     async def run(self, arguments: dict[str, Any], env: ToolEnv) -> Outcome:
         """Do it; ``arguments`` have been validated against the definition.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import codecs
 import posixpath
-from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidToolInputError, ToolError
 from ..executors.contract import Stat
+from ..wording import size_text
 from . import media, schemas
-from .bounds import clip_line, size_text
-from .locations import check_path, lock_key, shown
+from .bounds import clip_line
+from .locations import check_path, printable, shown
 from .text import SAMPLE, Encoding, detect, numbered
 from .tool import Outcome, ToolEnv
 
@@ -30,15 +30,14 @@ class ViewTool:
 
     name = "view"
     read_only = True
+    path_fields = ("path",)
+    read_fields = ()
+    artifact_fields = ()
 
     @property
     def definition(self) -> dict[str, Any]:
         """The source document's schema."""
         return schemas.view_tool()
-
-    def lock_key(self, arguments: Mapping[str, Any], env: ToolEnv) -> str | None:
-        """A view waits for an edit of the same file that was asked for before it."""
-        return lock_key(arguments.get("path"), env.context)
 
     async def run(self, arguments: dict[str, Any], env: ToolEnv) -> Outcome:
         """Show what lies at a path.
@@ -47,7 +46,7 @@ class ViewTool:
             ToolError: there is nothing, or it cannot be shown.
         """
         path = check_path(self.name, arguments["path"])
-        lines = check_range(arguments.get("view_range"))
+        lines = check_range(self.name, arguments.get("view_range"))
         stat = await env.executor.stat(path, env.context)
         if stat.kind == "dir":
             if lines:
@@ -66,14 +65,14 @@ class ViewTool:
             return await _document(path, stat, env)
         encoding = detect(head, whole=stat.size <= len(head))
         if encoding is None:
-            return Outcome(_describe(path, head, stat, env))
+            return Outcome(_describe(path, head, stat, env), meta={"binary": True})
         return Outcome(await _text(path, encoding, stat, lines, env))
 
 
 _LINK_ADVICE = ", but a link that leads nowhere or out of the allowed folders"
 
 
-def check_range(value: list[int] | None) -> tuple[int, int] | None:
+def check_range(tool: str, value: list[int] | None) -> tuple[int, int] | None:
     """``[start, end]`` with lines counted from 1; ``-1`` as the end is the end of the file.
 
     Raises:
@@ -86,7 +85,7 @@ def check_range(value: list[int] | None) -> tuple[int, int] | None:
         return start, end
     reason = "lines are counted from 1" if start < 1 else "the end comes before the start"
     raise InvalidToolInputError(
-        "view",
+        tool,
         f"view_range {value} cannot be used: {reason}. Send [first_line, last_line], such as [1, 40], or "
         f"[{max(start, 1)}, -1] to read to the end",
         field="view_range",
@@ -277,9 +276,4 @@ def _hidden(entry: Stat) -> bool:
 def _row(entry: Stat, path: str) -> str:
     size = size_text(entry.size) if entry.kind == "file" else ""
     mark = {"dir": "/", "link": " (link that leads nowhere or outside)", "other": " (no regular file)"}
-    return f"{size:>9}  {_printable(path)}{mark.get(entry.kind, '')}"
-
-
-def _printable(path: str) -> str:
-    """A name that cannot make itself look like another line."""
-    return path if path.isprintable() else path.encode("unicode_escape").decode("ascii")
+    return f"{size:>9}  {printable(path)}{mark.get(entry.kind, '')}"

@@ -13,6 +13,8 @@ from conjure_jupyter.executors.local import LocalExecutor
 from conjure_jupyter.tools import Toolbox
 from conjure_jupyter.types import ToolCall, ToolResult
 
+from .sessions import Session
+
 Run = Callable[..., Awaitable[ToolResult]]
 
 
@@ -53,3 +55,19 @@ def run(toolbox: Toolbox) -> Run:
         return await toolbox.execute(call(name, **arguments))
 
     return run
+
+
+@pytest.fixture
+def session(tmp_path: Path, work: Path) -> Session:
+    return Session(tmp_path, work)
+
+
+@pytest.fixture
+def use(session: Session, executor: Executor, context: ExecutionContext) -> Run:
+    """Call a tool where there are artifacts."""
+    toolbox = Toolbox(executor, context, artifacts=session.service)
+
+    async def use(name: str, /, **arguments: Any) -> ToolResult:
+        return await toolbox.execute(call(name, **arguments))
+
+    return use

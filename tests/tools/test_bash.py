@@ -73,7 +73,7 @@ class Told(LocalExecutor):
     ("result", "says"),
     [
         (
-            CommandResult(b"x", 0, False, 0.1, total_bytes=10**9, truncated_bytes=10**9 - 100_000),
+            CommandResult(b"x", 0, False, 0.1, total_bytes=2**30, truncated_bytes=2**30 - 100_000),
             "1.0 GB of output",
         ),
         (CommandResult(b"x", 0, False, 0.1, leftovers=2), "2 processes left running, ended with the call"),

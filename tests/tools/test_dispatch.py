@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,9 @@ class Probe:
 
     name = "probe"
     read_only = True
+    path_fields = ("key",)
+    read_fields = ()
+    artifact_fields = ()
     definition = {  # noqa: RUF012  shared on purpose
         "name": "probe",
         "description": "",
@@ -29,9 +31,6 @@ class Probe:
 
     def __init__(self, body: Any) -> None:
         self.body = body
-
-    def lock_key(self, arguments: Mapping[str, Any], env: ToolEnv) -> str | None:
-        return arguments.get("key")
 
     async def run(self, arguments: dict[str, Any], env: ToolEnv) -> Outcome:
         outcome: Outcome = await self.body(arguments)
@@ -223,3 +222,181 @@ async def test_a_result_can_always_be_sent(toolbox: Toolbox, work: Path) -> None
 async def test_locks_are_let_go(toolbox: Toolbox) -> None:
     await toolbox.execute_all([call("view", path=f"f{number}") for number in range(50)])
     assert len(toolbox._locks) == 0
+
+
+class Hooks:
+    """Notes what its owner is told of calls."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.results: dict[str, ToolResult] = {}
+        self.gate: asyncio.Event | None = None
+        self.reached = asyncio.Event()
+
+    async def before(self, call: ToolCall) -> None:
+        self.told.append(f"before {call.id}")
+
+    async def after(self, call: ToolCall, result: ToolResult) -> None:
+        self.reached.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        self.results[call.id] = result
+        self.told.append(f"after {call.id}")
+
+
+def hooked(executor: Executor, work: Path, body: Any, hooks: Any) -> Toolbox:
+    return probes(executor, work, body, before=hooks.before, after=hooks.after)
+
+
+async def test_hooks_stand_around_a_call(executor: Executor, work: Path) -> None:
+    hooks = Hooks()
+
+    async def body(_: Any) -> Outcome:
+        hooks.told.append("run")
+        return Outcome("fine")
+
+    await hooked(executor, work, body, hooks).execute_all(
+        [call("probe", "a")],
+        on_start=lambda call: hooks.told.append("start"),
+        on_finish=lambda call, result: hooks.told.append("finish"),
+    )
+    assert hooks.told == ["start", "before a", "run", "after a", "finish"]
+    assert hooks.results["a"].text == "fine"
+    await hooked(executor, work, body, hooks).execute(call("probe", "b"))
+    assert hooks.told[-3:] == ["before b", "run", "after b"]
+
+
+@pytest.mark.parametrize("wrong", [call("probe", unknown=1), call("no_such_tool")])
+async def test_hooks_hear_of_calls_that_are_refused(executor: Executor, work: Path, wrong: ToolCall) -> None:
+    hooks = Hooks()
+    result = await hooked(executor, work, None, hooks).execute(wrong)
+    assert hooks.results == {wrong.id: result}
+
+
+async def test_what_a_hook_adds_is_told(executor: Executor, work: Path) -> None:
+    async def body(_: Any) -> Outcome:
+        return Outcome("")
+
+    async def after(_: ToolCall, result: ToolResult) -> None:
+        result.meta["captured"] = ["outputs/a"]
+
+    result = await probes(executor, work, body, after=after).execute(call("probe"))
+    assert result.meta["captured"] == ["outputs/a"]
+
+
+async def test_a_failing_hook_is_logged_and_loses_nothing(
+    executor: Executor, work: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(_: Any) -> Outcome:
+        return Outcome("fine")
+
+    async def fail(*_: Any) -> None:
+        raise OSError("disk full")
+
+    box = probes(executor, work, body, before=fail, after=fail)
+    with caplog.at_level(logging.ERROR, "conjure_jupyter"):
+        results = await box.execute_all([call("probe", "a"), call("probe", "b")])
+    assert [result.text for result in results] == ["fine", "fine"]
+    assert len(caplog.records) == 4
+
+
+async def test_what_a_stopped_call_made_is_heard_of(toolbox: Toolbox, executor: Executor, work: Path) -> None:
+    made: list[bool] = []
+
+    async def after(_: ToolCall, result: ToolResult) -> None:
+        await asyncio.sleep(0)
+        made.append((work / "early").exists())
+        assert result.meta["error"] == "cut_short"
+
+    started = asyncio.Event()
+    box = Toolbox(executor, ExecutionContext(work, timeout=30), after=after)
+    running = asyncio.ensure_future(
+        box.execute_all(
+            [call("bash_tool", command="touch early; echo go; sleep 30")],
+            on_output=lambda call, text: started.set(),
+        )
+    )
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert made == [True]
+
+
+async def test_a_fault_of_the_place_is_heard_of_and_raised(executor: Executor, work: Path) -> None:
+    hooks = Hooks()
+
+    async def body(_: Any) -> Outcome:
+        raise ContainerError("gone")
+
+    with pytest.raises(ContainerError):
+        await hooked(executor, work, body, hooks).execute(call("probe", "a"))
+    assert hooks.told == ["before a", "after a"]
+    assert hooks.results["a"].is_error
+
+
+async def test_a_call_that_is_done_is_told_though_it_is_stopped_during_the_hook(
+    executor: Executor, work: Path
+) -> None:
+    hooks = Hooks()
+    hooks.gate = asyncio.Event()
+    finished: list[str] = []
+
+    async def body(_: Any) -> Outcome:
+        return Outcome("fine")
+
+    running = asyncio.ensure_future(
+        hooked(executor, work, body, hooks).execute_all(
+            [call("probe", "a")], on_finish=lambda call, result: finished.append(result.text)
+        )
+    )
+    await hooks.reached.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.sleep(0)
+    assert not running.done()
+    hooks.gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert hooks.told == ["before a", "after a"]
+    assert finished == ["fine"]
+
+
+async def test_the_next_call_on_a_file_waits_for_the_hook(executor: Executor, work: Path) -> None:
+    seen: list[str] = []
+
+    async def after(call: ToolCall, _: ToolResult) -> None:
+        await asyncio.sleep(0.01)
+        seen.append((work / "a").read_text())
+
+    box = Toolbox(executor, ExecutionContext(work), after=after)
+    await box.execute_all([call("create_file", text, path="a", file_text=text) for text in ("one", "two")])
+    assert seen == ["one", "two"]
+
+
+async def test_calls_with_several_files_do_not_wait_for_each_other(executor: Executor, work: Path) -> None:
+    class Several(Probe):
+        path_fields = ("key", "other")
+        definition = {  # noqa: RUF012  shared on purpose
+            "name": "probe",
+            "input_schema": {
+                "type": "object",
+                "properties": {"key": {"type": "string"}, "other": {"type": "string"}},
+            },
+        }
+
+    running = 0
+
+    async def body(_: Any) -> Outcome:
+        nonlocal running
+        running += 1
+        assert running == 1
+        await asyncio.sleep(0)
+        running -= 1
+        return Outcome("")
+
+    box = Toolbox(executor, ExecutionContext(work), tools=[Several(body)])
+    calls = [call("probe", str(n), key="ab"[n % 2], other="ba"[n % 2]) for n in range(10)]
+    results = await asyncio.wait_for(box.execute_all(calls), 10)
+    assert not any(result.is_error for result in results)

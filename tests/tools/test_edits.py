@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -7,13 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conjure_jupyter.tools.diffs import edit_diff, whole_diff
+from conjure_jupyter.tools.text import split_lines
 
 from .conftest import Run
 
 
 async def test_a_new_file_is_made_with_its_folders(run: Run, work: Path) -> None:
     result = await run("create_file", path="outputs/new/a.md", file_text="# A\ntext\n", description="x")
-    assert (result.content, result.is_error) == ("Created outputs/new/a.md (2 lines, 9 bytes)", False)
+    assert (result.content, result.is_error) == ("Created outputs/new/a.md (2 lines, 9 B)", False)
     assert (work / "outputs/new/a.md").read_bytes() == b"# A\ntext\n"
     assert result.meta["files"] == ["outputs/new/a.md"]
     assert result.meta["diff"].startswith("--- /dev/null\n+++ b/outputs/new/a.md\n@@ -0,0 +1,2 @@\n+# A")
@@ -181,11 +183,12 @@ def test_the_diff_of_an_edit_is_the_diff_of_the_files(lines: list[str], data: st
     end = data.draw(st.integers(start, len(before)))
     new = data.draw(st.sampled_from(["", "x", "x\ny", "\n"]))
     after = before[:start] + new + before[end:]
-    changed = [line for line in whole_diff(before, after, "f").split("\n") if line[:1] in "+-"]
-    mine = [line for line in edit_diff(before, start, end, new, "f").split("\n") if line[:1] in "+-"]
-    assert len(mine) == len(changed)
-    removed = sorted(line for line in mine if line[:1] == "-")
-    assert removed == sorted(line for line in changed if line[:1] == "-")
+    for diff in (whole_diff(before, after, "f"), edit_diff(before, start, end, new, "f")):
+        lines_now = Counter(split_lines(before))
+        for line in diff.split("\n")[2:]:
+            if line[:1] in ("+", "-"):
+                lines_now[line[1:]] += 1 if line[0] == "+" else -1
+        assert {line: count for line, count in lines_now.items() if count} == Counter(split_lines(after))
 
 
 def test_a_long_diff_is_bounded() -> None:

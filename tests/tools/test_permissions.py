@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conjure_jupyter.errors import SettingsError
 from conjure_jupyter.executors.contract import ExecutionContext
 from conjure_jupyter.tools import Policy, summary
-from conjure_jupyter.tools.rules import parse_rule
+from conjure_jupyter.tools.rules import TOOL_NAMES, parse_rule
 from conjure_jupyter.types import ToolCall
 
 from .conftest import call
@@ -271,13 +271,181 @@ def test_a_suggestion_covers_what_other_rules_do_not() -> None:
     assert decided.decide(bash("cat a.txt | sort")).rule == "bash_tool(cat a.txt)"
 
 
-texts = st.text(st.characters() | st.sampled_from("ab /.*?():;&|$'\"\\\n\x1b\u202e"), max_size=25)
+texts = st.text(
+    st.characters() | st.sampled_from("ab /.*?():;&|$'\"\\\n\x1b\u202e"), max_size=25
+) | st.builds(
+    str.__add__,
+    st.sampled_from(["https://", "https://a.example/", "file://", "fi:turn_0001.files/", "turn_0001/files/"]),
+    st.text(st.characters() | st.sampled_from("ab/.?#@:*%\\"), max_size=10),
+)
 calls = st.builds(
     lambda name, field, text: ToolCall("t", name, {field: text}),
-    st.sampled_from(["bash_tool", "view", "create_file", "str_replace", "inspect_variable", "other"]),
-    st.sampled_from(["command", "path", "name", "file_text"]),
-    texts | st.none() | st.integers(),
+    st.sampled_from([*sorted(set(TOOL_NAMES.values())), "other"]),
+    st.sampled_from(
+        ["command", "path", "name", "file_text", "artifact_names", "destination_path", "file_paths"]
+    ),
+    texts | st.none() | st.integers() | st.lists(texts | st.none(), max_size=3),
 )
+
+
+KNOWN = "https://known.example/data.json"
+
+
+def artifacts(*rules: str, mode: Any = "ask", **options: Any) -> Policy:
+    return policy(*rules, mode=mode, registered=lambda url: url == KNOWN, **options)
+
+
+@pytest.mark.parametrize("mode", ["ask", "auto", "deny"])
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        call("view", path="file://sales"),
+        call("view", path="skill://csv/assets/a.csv"),
+        call("view", path="fi:turn_0003.files/a.csv"),
+        call("view", path="turn_0003/files/a.csv"),
+        call("view", path=KNOWN),
+        call("stage_artifacts", artifact_names=["sales", "file://sales", KNOWN]),
+        call("stage_artifacts", artifact_names=["fi:turn_0003.files/a"], destination_path="uploads/in/"),
+        call("stage_artifacts", artifact_names=["sales"], destination_path=str(WORK / "uploads")),
+        call("return_artifacts", file_paths=["outputs/a"]),
+        call("read_artifact", path="tc:turn_0001.toolu_1.result"),
+    ],
+)
+def test_artifacts_are_read_staged_and_returned_without_asking(mode: str, allowed: ToolCall) -> None:
+    assert artifacts(mode=mode).decide(allowed).verdict == "allow"
+
+
+@pytest.mark.parametrize(("mode", "verdict"), [("ask", "ask"), ("auto", "allow"), ("deny", "deny")])
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (call("view", path="https://example.com/a.csv"), "it fetches a URL"),
+        (call("view", path="HTTP://known.example/data.json"), "it fetches a URL"),
+        (call("stage_artifacts", artifact_names=["sales", "https://example.com/a"]), "it fetches a URL"),
+        (call("stage_artifacts", artifact_names=["sales"], destination_path="data"), "it writes a file"),
+        (
+            call("stage_artifacts", artifact_names=["sales"], destination_path="uploads/.."),
+            "it writes a file",
+        ),
+        (call("stage_artifacts", artifact_names=["sales"], destination_path=["uploads"]), "it writes a file"),
+        (call("create_file", path="turn_0003/files/a", file_text=""), "it writes a file"),
+        (call("create_file", path="file://sales", file_text=""), "it writes a file"),
+    ],
+)
+def test_fetches_and_writes_follow_the_mode(mode: str, verdict: str, other: ToolCall, reason: str) -> None:
+    decision = artifacts(mode=mode).decide(other)
+    assert decision.verdict == verdict
+    if verdict == "ask":
+        assert decision.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "allowed"),
+    [
+        ("create_file(outputs/**)", "turn_0003/files/a.md", True),
+        ("create_file(outputs/**)", "fi:turn_0003.files/a.md", True),
+        ("create_file(outputs/a/**)", "fi:turn_0003.files/b.md", False),
+        ("create_file(turn_0003/**)", "turn_0003/files/a.md", False),
+        ("create_file(outputs/**)", "fi:turn_0003.files/../../a.md", False),
+        ("create_file(**/sales)", "file://sales", False),
+        ("create_file", "turn_0003/files/a.md", True),
+    ],
+)
+def test_a_write_to_an_earlier_file_is_one_under_outputs(rule: str, path: str, allowed: bool) -> None:
+    decision = artifacts(rule).decide(call("create_file", path=path, file_text=""))
+    assert decision.verdict == ("allow" if allowed else "ask")
+
+
+def test_without_artifacts_a_path_is_a_path() -> None:
+    written = call("create_file", path="turn_0003/files/a.md", file_text="")
+    assert policy("create_file(outputs/**)").decide(written).verdict == "ask"
+    assert policy("create_file(turn_0003/**)").decide(written).verdict == "allow"
+    staged = call("stage_artifacts", artifact_names=["a"])
+    assert policy().decide(staged).verdict == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "allowed"),
+    [
+        ("view(https://good.example/**)", "https://good.example/a/b?c=d", True),
+        ("view(https://*.good.example/**)", "https://api.good.example/a", True),
+        ("view(https://good.example/a.csv)", "https://good.example/a.csv", True),
+        ("Read", "https://anything.example", True),
+        ("view(https://good.example/**)", "http://good.example/a", False),
+        ("view(https://good.example/**)", "https://good.example.evil.example/a", False),
+        ("view(https://good.example/**)", "https://good.example@evil.example/a", False),
+        ("view(https://good.example/pub/**)", "https://good.example/pub/../secret", False),
+        ("view(https://good.example/pub/**)", "https://good.example/pub/%2E%2e/secret", False),
+        ("view(https://*.good.example/**)", "https://evil.example?.good.example/a", False),
+        ("view(https://*.good.example/**)", "https://evil.example#.good.example/a", False),
+        ("view(https://*.good.example/**)", "https://evil.example\\.good.example/a", False),
+        ("view(https://*.good.example/**)", "https://evil.example:80.good.example/a", False),
+        ("view(https://good.example/**)", "https://good.example/a b", False),
+        ("view(**/a.csv)", "https://good.example/a.csv", False),
+        ("view(**.csv)", "https://good.example/a.csv", False),
+        ("view(/**)", "https://good.example/a.csv", False),
+    ],
+)
+def test_a_rule_for_urls_names_their_scheme_and_host(rule: str, url: str, allowed: bool) -> None:
+    verdict = "allow" if allowed else "ask"
+    assert artifacts(rule).decide(call("view", path=url)).verdict == verdict
+
+
+def test_every_url_that_is_staged_needs_a_rule() -> None:
+    decided = artifacts("stage_artifacts(https://a.example/**)")
+    one = call("stage_artifacts", artifact_names=["https://a.example/1", "sales", "https://a.example/2"])
+    assert decided.decide(one).verdict == "allow"
+    two = call("stage_artifacts", artifact_names=["https://a.example/1", "https://b.example/2"])
+    assert decided.decide(two).verdict == "ask"
+    elsewhere = call("stage_artifacts", artifact_names=["https://a.example/1"], destination_path="data")
+    assert decided.decide(elsewhere).verdict == "ask"
+    assert artifacts("stage_artifacts").decide(elsewhere).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        (call("view", path="https://a.example/x.csv"), "view(https://a.example/**)"),
+        (
+            call("stage_artifacts", artifact_names=["https://a.example/x"]),
+            "stage_artifacts(https://a.example/**)",
+        ),
+        (call("view", path="https://u:p@a.example/x.csv"), None),
+        (call("view", path="https://a.example"), None),
+        (call("stage_artifacts", artifact_names=["https://a.example/x", "https://b.example/x"]), None),
+        (call("stage_artifacts", artifact_names=["x"], destination_path="data"), None),
+        (call("create_file", path="turn_0003/files/a/b", file_text=""), "create_file(outputs/a/**)"),
+        (call("create_file", path="file://sales", file_text=""), None),
+    ],
+)
+def test_the_suggested_rule_for_artifacts(asked: ToolCall, rule: str | None) -> None:
+    decided = artifacts()
+    assert decided.decide(asked).rule == rule
+    if rule is not None:
+        decided.add_rule(rule)
+        assert decided.decide(asked).verdict == "allow"
+
+
+def test_a_restricted_session_reads_assets_of_skills_and_no_other_artifact() -> None:
+    only = artifacts(only=["Bash(git:*)"])
+    assert only.decide(call("view", path="skill://csv/assets/a.csv")).verdict == "allow"
+    for denied in (
+        call("view", path="file://sales"),
+        call("view", path="turn_0003/files/a"),
+        call("read_artifact", path="fi:turn_0003.files/a"),
+        call("stage_artifacts", artifact_names=["sales"]),
+    ):
+        assert only.decide(denied).verdict == "deny"
+    assert artifacts(only=["read_artifact"]).decide(call("read_artifact", path="x")).verdict == "allow"
+
+
+@given(calls)
+def test_where_there_are_artifacts_nothing_raises_and_suggestions_fit(asked: ToolCall) -> None:
+    decided = artifacts()
+    rule = decided.decide(asked).rule
+    if rule is not None:
+        decided.add_rule(rule)
+        assert decided.decide(asked).verdict == "allow"
 
 
 @given(calls)
@@ -308,9 +476,14 @@ def test_a_summary_is_one_bounded_line_that_hides_nothing(asked: ToolCall) -> No
         (bash("ls" + " " * 500 + "; rm x"), "ls ; rm x"),
         (bash("ls\x1b[2K\x1b[1Grm"), "ls\\u001b[2K\\u001b[1Grm"),
         (bash("echo \u202egpj.exe\u200b"), "echo \\u202egpj.exe\\u200b"),
-        (call("create_file", path="a.md", file_text="x\ny\n"), "a.md (2 lines, 4 bytes)"),
+        (call("create_file", path="a.md", file_text="x\ny\n"), "a.md (2 lines, 4 B)"),
         (call("view", path="a.md", view_range=[1, 20]), "a.md lines 1-20"),
         (call("inspect_variable"), "all variables"),
+        (call("stage_artifacts", artifact_names=["a.csv", "b\n"]), "a.csv, b ⏎ → uploads/"),
+        (call("stage_artifacts", artifact_names="a", destination_path="x/"), "a → x/"),
+        (call("return_artifacts", file_paths=["outputs/a"], artifact_names=["b"]), "outputs/a as b"),
+        (call("read_artifact", path="so:sources_pool[1]"), "so:sources_pool[1]"),
+        (call("read_artifact", path="fi:x", view_range=[1, 2]), "fi:x lines 1-2"),
         (bash("cafe\u0301 naïve"), "cafe\u0301 naïve"),
     ],
 )

@@ -213,7 +213,7 @@ async def test_a_pdf_is_a_document(run: Run, work: Path) -> None:
 async def test_a_pdf_that_fills_a_request_is_refused(run: Run, work: Path) -> None:
     with (work / "a.pdf").open("wb") as file:
         file.write(b"%PDF-1.7\n")
-        file.truncate(20_000_001)
+        file.truncate(20 * 1024 * 1024 + 1)
     result = await run("view", path="a.pdf")
     assert result.is_error
     assert "20.0 MB" in result.text
@@ -242,7 +242,7 @@ async def test_a_folder_is_listed_two_levels_deep(run: Run, work: Path) -> None:
         path.write_text("12345")
     text = (await run("view", path=".")).text
     rows = [row.strip() for row in text.split("\n")[1:]]
-    assert rows == ["a/", "a/b/", "5 bytes  a/one.csv", "5 bytes  top.md", "[3 hidden]"]
+    assert rows == ["a/", "a/b/", "5 B  a/one.csv", "5 B  top.md", "[3 hidden]"]
 
 
 async def test_a_folder_takes_no_range(run: Run, work: Path) -> None:
@@ -264,11 +264,11 @@ async def test_a_large_folder_is_bounded_and_said_so(run: Run, work: Path) -> No
 
 
 async def test_a_name_cannot_pass_for_another_line(run: Run, work: Path) -> None:
-    (work / "a\n  5 bytes  fake").touch()
+    (work / "a\n  5 B  fake").touch()
     (work / "b\u202efdp").touch()
     (work / os.fsdecode(b"c\xff")).touch()
     text = (await run("view", path=".")).text
-    assert "\n  5 bytes  fake" not in text
+    assert "\n  5 B  fake" not in text
     assert "\u202e" not in text
     text.encode()
 
