@@ -18,7 +18,13 @@ Each class carries the facts of what happened as typed attributes and a message 
     │   ├── PathNotFoundError         also a FileNotFoundError
     │   ├── PermissionDeniedError     also a PermissionError
     │   ├── ExecutionFailedError
-    │   └── ExecutionTimeoutError     also a TimeoutError
+    │   ├── ExecutionTimeoutError     also a TimeoutError
+    │   └── ArtifactError             an artifact cannot be named, found, fetched or kept
+    │       ├── InvalidArtifactError  a name, URI or logical path that can be none
+    │       ├── ArtifactNotFoundError also a FileNotFoundError
+    │       ├── ArtifactTooLargeError
+    │       └── FetchError            a URL gave nothing
+    │           └── FetchBlockedError it may not be fetched at all
     ├── ExecutorError                 the place where commands run is at fault
     │   ├── UnsupportedSettingError   asked for a limit this executor cannot enforce
     │   ├── DockerUnavailableError
@@ -43,6 +49,10 @@ Each class carries the facts of what happened as typed attributes and a message 
     │   ├── BudgetExceededError
     │   ├── ApprovalRequiredError
     │   └── StoppedError
+    ├── StorageError                  keys and bytes could not be kept or read
+    │   ├── StorageNotFoundError      also a FileNotFoundError
+    │   ├── StorageUnavailableError   the service did not answer; worth another try
+    │   └── StorageConflictError      somebody else wrote there first
     └── SessionError
         ├── SessionNotFoundError
         ├── SessionLockedError
@@ -232,6 +242,120 @@ class ExecutionTimeoutError(ToolError, TimeoutError):
         self.command = command
         self.timeout = timeout
         self.output = output
+
+
+class ArtifactError(ToolError):
+    """An artifact cannot be named, found, fetched or kept."""
+
+    type = "artifact_error"
+
+
+class InvalidArtifactError(ArtifactError):
+    """A name, URI or logical path that can be none.
+
+    Attributes:
+        subject: the name, URI or path.
+        reason: what is wrong with it.
+    """
+
+    type = "invalid_artifact"
+
+    def __init__(self, subject: str, reason: str) -> None:
+        super().__init__(f"{_short(subject)}: {reason}")
+        self.subject = subject
+        self.reason = reason
+
+
+class ArtifactNotFoundError(ArtifactError, FileNotFoundError):
+    """Nothing is known by that name, URI or logical path."""
+
+    type = "artifact_not_found"
+
+    def __init__(self, subject: str, known: tuple[str, ...] = (), reason: str | None = None) -> None:
+        hint = reason or (f"there are: {', '.join(known[:20])}" if known else "there is none yet")
+        super().__init__(f"No artifact {_short(subject)} ({hint})")
+        self.subject = subject
+        self.known = known
+
+
+class ArtifactTooLargeError(ArtifactError):
+    """An artifact is larger than the setting allows.
+
+    Attributes:
+        subject: the name, URI or path.
+        size: bytes, None when reading stopped at the limit.
+        limit: bytes.
+        setting: the setting to raise.
+    """
+
+    type = "artifact_too_large"
+
+    def __init__(self, subject: str, size: int | None, limit: int, setting: str) -> None:
+        told = f"{size:,} bytes" if size is not None else "larger"
+        super().__init__(
+            f"{_short(subject)} is too large: {told}, and {limit:,} bytes are allowed ({setting})"
+        )
+        self.subject = subject
+        self.size = size
+        self.limit = limit
+        self.setting = setting
+
+
+class FetchError(ArtifactError):
+    """A URL gave nothing that can be used.
+
+    Attributes:
+        url: as it was asked for, without credentials.
+        reason: what happened.
+        status: the HTTP status, when there was an answer.
+    """
+
+    type = "fetch_failed"
+
+    def __init__(self, url: str, reason: str, *, status: int | None = None) -> None:
+        super().__init__(f"{_short(url)} cannot be fetched: {reason}")
+        self.url = url
+        self.reason = reason
+        self.status = status
+
+
+class FetchBlockedError(FetchError):
+    """A URL may not be fetched: its scheme, host, port or address is refused, or fetching is off."""
+
+    type = "fetch_blocked"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 200 else text[:200] + "…")
+
+
+class StorageError(ConjureError):
+    """Keys and bytes could not be kept or read."""
+
+    type = "storage_error"
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where = where
+        self.reason = reason
+
+
+class StorageNotFoundError(StorageError, FileNotFoundError):
+    """There is nothing under that key."""
+
+    type = "storage_not_found"
+
+
+class StorageUnavailableError(StorageError, ConnectionError):
+    """The service did not answer, or not in full; worth another try."""
+
+    type = "storage_unavailable"
+
+
+class StorageConflictError(StorageError):
+    """Somebody else wrote there first; nothing was overwritten."""
+
+    type = "storage_conflict"
 
 
 class ExecutorError(ConjureError):

@@ -19,6 +19,8 @@ from .errors import SettingsError
 
 PREFIX = "CONJURE_"
 
+MB = 1024 * 1024
+
 
 def _setting(default: Any, help_: str, *, choices: tuple[str, ...] = (), low: float | None = None) -> Any:
     metadata = {"help": help_, "choices": choices, "low": low}
@@ -84,7 +86,38 @@ class Settings:
     )
     inspect_variables: bool = _setting(True, "Offer Claude a read-only look at the kernel's variables.")
 
+    # Artifacts
+    artifact_paths: tuple[str, ...] = _setting(
+        (), "Folders that artifacts may be registered from; empty allows every file the user names."
+    )
+    artifact_limit: int = _setting(100 * MB, "Most bytes of an artifact that is staged or kept.", low=1)
+    artifact_file_limit: int = _setting(50 * MB, "Most bytes of a file that is registered.", low=1)
+    url_fetch_enabled: bool = _setting(True, "Fetch https:// artifacts.")
+    url_timeout: float = _setting(30.0, "Seconds a URL may take, redirects included.", low=0.1)
+    url_max_size: int = _setting(10 * MB, "Most bytes of a URL's content.", low=1)
+    url_schemes: tuple[str, ...] = _setting(("https",), "Schemes that may be fetched; add http to allow it.")
+    url_ports: tuple[str, ...] = _setting(("80", "443"), "Ports that may be fetched from.")
+    url_blocked_hosts: tuple[str, ...] = _setting(
+        (), "Hosts never fetched from, with all below them; addresses that are not public never are."
+    )
+    url_cache_ttl: float = _setting(900.0, "Seconds a fetched URL is used without asking again.", low=0)
+    url_cache_size: int = _setting(200 * MB, "Most bytes of fetched URLs that are kept.", low=0)
+
+    # Context
+    context_tokens: int = _setting(200_000, "Tokens that the model's context holds.", low=1000)
+    compact_at: float = _setting(
+        0.8, "Part of the context at which older turns are summarised; 0 never does.", low=0
+    )
+
     # Sessions
+    storage: str | None = _setting(
+        None, "Where sessions are kept besides this machine: 's3://bucket/prefix', 'tigris', 'local'."
+    )
+    storage_cache: str | None = _setting(None, "Folder of the local copies of sessions kept elsewhere.")
+    session_days: float | None = _setting(
+        None, "Days after which sessions nobody used are removed; never for workspace '.'.", low=0
+    )
+    undo_limit: int = _setting(256 * MB, "Most bytes of work files kept for undoing a turn.", low=0)
     sessions_dir: str | None = _setting(
         None, "Folder of the sessions; default is .conjure beside the notebook."
     )

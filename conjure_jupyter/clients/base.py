@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from conjure_jupyter.types import Message
 
@@ -33,6 +33,7 @@ class Request:
         tools: tool definitions; empty for none.
         extra: further fields of the request's body, such as ``tool_choice``, ``container`` or ``thinking``.
             They win over what a client would add by itself; a value of None leaves the field out.
+        purpose: what it is for; a summary is asked for by the conversation itself, not by the user.
     """
 
     model: str
@@ -41,6 +42,7 @@ class Request:
     messages: list[Message]
     tools: list[dict[str, Any]] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
+    purpose: Literal["turn", "summary"] = "turn"
 
     def body(self) -> dict[str, Any]:
         """The body of the API request, without ``stream``."""

@@ -1,6 +1,8 @@
 """Pure functions of a response, one loop, and the session on top."""
 
 from .approvals import ApprovalRequest, Approver, Verdict
+from .artifacts import SessionArtifacts
+from .erasing import Erased
 from .preview import DryRun
 from .reply import Reply, ToolRecord
 from .responses import (
@@ -23,6 +25,7 @@ from .run import (
 )
 from .session import Session
 from .turn import Turn, TurnOptions
+from .undo import Undone, UndoPlan
 
 __all__ = [
     "ApprovalRequest",
@@ -30,12 +33,16 @@ __all__ = [
     "Continue",
     "Done",
     "DryRun",
+    "Erased",
     "ParsedResponse",
     "Reply",
     "Session",
+    "SessionArtifacts",
     "ToolRecord",
     "Turn",
     "TurnOptions",
+    "UndoPlan",
+    "Undone",
     "Verdict",
     "arun_loop",
     "conversation_complete",

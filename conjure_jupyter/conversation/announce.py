@@ -5,18 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..artifacts.section import artifacts_section
 from ..places import Place
 from ..prompt import available_skills_block, catalogue, clean, session_instructions
 from ..settings import Settings
 from ..skills import Skill
+from ..timeline.discovery import Registration
 from ..types import FileRef
+from ..wording import size_text
 from .workspace import Workspace
 
 
 def system_prompt(
-    settings: Settings, skills: Sequence[Skill], files: Workspace, place: Place, notebook: Path | None
+    settings: Settings,
+    skills: Sequence[Skill],
+    files: Workspace,
+    place: Place,
+    *,
+    notebook: Path | None,
+    artifacts: str,
 ) -> tuple[str, tuple[str, ...]]:
-    """The system prompt of a session, and the names of skills its budget had no room for."""
+    """The system prompt of a session, and the names of skills its budget had no room for.
+
+    Args:
+        artifacts: the section of the artifacts that are known at the start.
+    """
     listed = catalogue(skills, budget_tokens=settings.catalogue_tokens, location=files.skill_location)
     facts = session_instructions(
         timeout=settings.timeout,
@@ -24,7 +37,7 @@ def system_prompt(
         notebook_folder=str(notebook) if notebook and notebook != files.cwd else None,
         inspect_variables=any(tool["name"] == "inspect_variable" for tool in place.definitions),
     )
-    parts = ((settings.system or "").strip(), listed.text, facts)
+    parts = ((settings.system or "").strip(), listed.text, artifacts, facts)
     return "\n\n".join(part for part in parts if part), listed.left_out
 
 
@@ -49,12 +62,29 @@ def new_skills(skills: Sequence[Skill], announced: Mapping[str, Skill], files: W
     return "\n".join(parts)
 
 
-def attachments(uploads: Sequence[FileRef]) -> str:
-    """What Claude is told of the files that the user gave; empty when there are none."""
+def attachments(uploads: Sequence[FileRef], numbers: Mapping[str, int]) -> str:
+    """What Claude is told of the files that the user gave; empty when there are none.
+
+    Args:
+        uploads: the files.
+        numbers: of those that are in the sources pool, by path.
+    """
     if not uploads:
         return ""
-    lines = (f"- {clean(file.path)} ({file.content_type}, {size(file.size)})" for file in uploads)
+    lines = (
+        f"- {clean(file.path)} ({file.content_type}, {size_text(file.size)})"
+        + (f" [[S:{numbers[file.path]}]]" if file.path in numbers else "")
+        for file in uploads
+    )
     return "Files attached:\n" + "\n".join(lines)
+
+
+def artifacts(registrations: Sequence[Registration], gone: Sequence[str]) -> str:
+    """What Claude is told of names that were given or taken away since the last turn; empty when none was."""
+    parts = [f"Artifacts that are new:\n{artifacts_section(registrations, [])}"] if registrations else []
+    if gone:
+        parts.append("Artifacts that are no longer offered: " + ", ".join(clean(name) for name in gone))
+    return "\n".join(parts)
 
 
 def chosen_skill(skill: Skill | None, files: Workspace) -> str:
@@ -64,13 +94,9 @@ def chosen_skill(skill: Skill | None, files: Workspace) -> str:
     return f"Use the skill {clean(skill.name)} for this ({clean(files.skill_location(skill))}), and no other."
 
 
-def size(count: int) -> str:
-    """A number of bytes for people."""
-    if count < 1000:
-        return f"{count} B"
-    value, units = float(count), ["kB", "MB", "GB", "TB"]
-    for unit in units:
-        value /= 1000
-        if value < 999.5 or unit == units[-1]:
-            return f"{value:.1f} {unit}"
-    raise AssertionError  # the loop returns at its last unit
+def skills_in_use(locations: Sequence[str]) -> str:
+    """What Claude is told of skills it had read in turns that are summarised; empty when there are none."""
+    if not locations:
+        return ""
+    listed = "\n".join(f"- {clean(location)}" for location in locations)
+    return f"Skills in use (view SKILL.md again before going on with one):\n{listed}"

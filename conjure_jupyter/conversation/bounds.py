@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -40,7 +40,14 @@ def context(settings: Settings, project: Path, files: Workspace) -> ExecutionCon
     )
 
 
-def policy(settings: Settings, rules: Sequence[str], skill: Skill | None, bounds: ExecutionContext) -> Policy:
+def policy(
+    settings: Settings,
+    rules: Sequence[str],
+    skill: Skill | None,
+    *,
+    bounds: ExecutionContext,
+    registered: Callable[[str], bool],
+) -> Policy:
     """What may run without asking.
 
     Args:
@@ -48,12 +55,14 @@ def policy(settings: Settings, rules: Sequence[str], skill: Skill | None, bounds
         rules: what the user allowed in this session.
         skill: the one the turn keeps to, if it does: only the tools it allows may run.
         bounds: where the tools run.
+        registered: whether the user gave a URL a name.
     """
     return Policy(
         cast("Mode", settings.approve or "ask"),
         rules=[*settings.approval_rules, *rules],
         only=skill.allowed_tools if skill else None,
         context=bounds,
+        registered=registered,
     )
 
 

@@ -78,6 +78,10 @@ class Meter:
     def add(self, model: str, usage: Usage) -> None:
         """Count a request that was answered, wholly or in part."""
         self._last = usage
+        self.count(model, usage)
+
+    def count(self, model: str, usage: Usage) -> None:
+        """Count a request beside the conversation, such as for a summary."""
         add_usage(self._usage, usage)
         self._unpriced.append((model, usage))
 

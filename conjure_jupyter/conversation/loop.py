@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,6 +82,7 @@ class Loop:
         meter: counts tokens and money.
         plan: what every request has in common.
         emit: hears events; returns at once.
+        make_room: called before each request with its estimated input tokens; may summarise older turns.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Loop:
         meter: Meter,
         plan: Plan,
         emit: Callable[[Event], None],
+        make_room: Callable[[int], Awaitable[bool]] | None = None,
     ) -> None:
         self.client = client
         self.place = place
@@ -104,6 +106,7 @@ class Loop:
         self.meter = meter
         self.plan = plan
         self.emit = emit
+        self.make_room = make_room
         self.turn = timeline.turn
         self.retries = 0
         self.answers: list[Message] = []
@@ -157,6 +160,8 @@ class Loop:
     async def _ask(self, iteration: int) -> Message:
         self._sync_soon()
         messages = self.messages
+        if self.make_room is not None and await self.make_room(self._next_input(messages)):
+            messages = self.messages
         request = Request(
             model=self.plan.model,
             max_tokens=self.meter.allowance(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-from ..timeline import MessageProjection, Timeline, TurnsProjection, follow, repair
+from ..timeline import Discovery, MessageProjection, Timeline, TurnsProjection, follow, repair
 from ..types import Block, Message, ToolCall, ToolResult, Usage
 from .reply import Reply
 from .responses import extract_tool_uses
@@ -18,12 +19,14 @@ class Record:
 
     Attributes:
         history: the messages it stands for.
+        discovery: its artifacts.
         prefix: the ``prefix`` block's data once it is frozen: system prompt, tools, skills.
     """
 
     def __init__(self, folder: Path, about: dict[str, Any]) -> None:
         self.folder = folder
         self.history = MessageProjection()
+        self.discovery = Discovery()
         self._turns = TurnsProjection()
         self.prefix: dict[str, Any] | None = None
         self._about = about
@@ -32,6 +35,12 @@ class Record:
     @property
     def timeline(self) -> Timeline | None:
         """The log, None while nothing was said."""
+        return self._timeline
+
+    def log(self) -> Timeline:
+        """The log, which must be open."""
+        if self._timeline is None:
+            raise RuntimeError("the log is not open")
         return self._timeline
 
     @property
@@ -134,7 +143,7 @@ class Record:
     def _use(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self.prefix = next((block.data for block in timeline.blocks if block.kind == "prefix"), None)
-        follow(timeline, self.history, self._turns)
+        follow(timeline, self.history, self.discovery, self._turns)
 
     def so_far(self) -> tuple[list[Message], list[tuple[ToolCall, ToolResult]]]:
         """Claude's messages of the current turn, and its calls that have a result."""
@@ -155,11 +164,30 @@ class Record:
         users = (block.data for block in self._blocks if block.kind == "user" and block.turn >= turn)
         return {path for data in users for path in data.get("skills", ())}
 
+    def last_heard(self, before: int) -> int:
+        """The position of the latest block up to turn ``before`` that told Claude of artifacts."""
+        told = (
+            block.seq
+            for block in self._blocks
+            if block.kind == "prefix" or (block.kind == "user" and block.turn < before)
+        )
+        return max(told, default=-1)
+
+    def names_since(self, seq: int) -> list[str]:
+        """Names of artifacts that were given or taken away after a position of the log."""
+        later = (b for b in self._blocks if b.kind in ("register", "unregister") and b.seq > seq)
+        return list(dict.fromkeys(str(block.data["name"]) for block in later))
+
+    def read_in_turns(self, upto: int, locations: AbstractSet[str]) -> list[str]:
+        """Which of some paths Claude viewed in turns up to ``upto``."""
+        messages = (b.data["message"] for b in self._blocks if b.kind == "assistant" and b.turn <= upto)
+        calls = (call for message in messages for call in extract_tool_uses(message))
+        viewed = (str(call.input.get("path")) for call in calls if call.name == "view")
+        return list(dict.fromkeys(path for path in viewed if path in locations))
+
     def freeze(self, prefix: dict[str, Any]) -> None:
         """Fix the system prompt and the tools of the session."""
-        if self._timeline is None:
-            raise RuntimeError("the log is not open")
-        self._timeline.append("prefix", prefix)
+        self.log().append("prefix", prefix)
         self.prefix = prefix
 
     def messages_before(self, turn: int) -> list[Message]:
@@ -186,9 +214,7 @@ class Record:
         Raises:
             TimelineError: the disk failed.
         """
-        if self._timeline is None:
-            raise RuntimeError("the log is not open")
-        self._timeline.append(
+        self.log().append(
             "turn_end",
             {
                 "reason": reply.stop_reason,
@@ -199,7 +225,7 @@ class Record:
                 "files": [file.path for file in reply.files],
             },
         )
-        await self._timeline.synced()
+        await self.log().synced()
 
     async def close(self) -> None:
         """Let go of the log."""

@@ -7,50 +7,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from ..clients import Client, choose_client
-from ..clients.options import request_fields
 from ..clients.replay import Mode, ReplayClient
 from ..errors import (
-    ApprovalRequiredError,
-    BudgetExceededError,
-    MaxIterationsError,
     SessionClosedError,
     SessionError,
-    TimelineError,
 )
 from ..executors import Executor, create_executor
 from ..places import LocalPlace, Place
-from ..settings import Settings, parse_budget
+from ..settings import Settings
 from ..skills import SkillRegistry, load_all
+from ..storage.callbacks import FileCallbacks
 from ..telemetry import span
 from ..timeline import Timeline
-from ..types import Event, Listener, Message, Notice, TurnFinished
+from ..types import Listener, ToolCall, ToolResult
 from . import bounds, preview
 from .approvals import Approver, Gate, Verdict
-from .cost import Meter, load_prices
-from .loop import Loop, Plan
+from .artifacts import SessionArtifacts
+from .cost import load_prices
+from .elsewhere import Elsewhere
 from .opening import Opening
 from .record import Record
-from .reply import Reply, ToolRecord, text_of
-from .stopping import Stop, to_the_end
-from .trees import Signature
-from .turn import Turn, TurnOptions, caller
+from .reply import Reply
+from .stopping import to_the_end
+from .turn import Turn, TurnOptions
+from .turn_run import TurnRun
+from .undo import Past, Undone, UndoPlan
 from .workspace import Workspace
 
 log = logging.getLogger(__name__)
-
-_STOP_REASONS: dict[type[BaseException], str] = {
-    MaxIterationsError: "max_iterations",
-    BudgetExceededError: "budget",
-    ApprovalRequiredError: "approval",
-}
 
 
 class Runner:
@@ -60,8 +51,13 @@ class Runner:
         running: the turn under way.
         rules: what the user allowed for the rest of the session.
         opening: how its turns begin.
+        artifacts: what the user gave and what Claude made.
+        past: what turns did to files.
+        elsewhere: the session's copy in a storage, when it is to have one.
         last: the reply of the latest turn, whatever it ended with.
         closed: no turn may start any more.
+        broken: the latest turn lacks something in the log.
+        client_settings: the settings that the client was made with.
     """
 
     def __init__(
@@ -76,6 +72,7 @@ class Runner:
         executor: Executor | None,
         namespace: Callable[[], Mapping[str, Any]] | None,
         headless: bool,
+        callbacks: FileCallbacks,
     ) -> None:
         self.settings = settings
         self.registry = registry
@@ -83,25 +80,42 @@ class Runner:
         self.files = files
         self.project = project
         self.opening = Opening(record, registry, files, project)
+        self.artifacts = SessionArtifacts(
+            record,
+            files,
+            registry,
+            settings=settings,
+            project=project,
+            callbacks=callbacks,
+            url_of=self._url_of,
+        )
+        self.past = Past(
+            self.record.log,
+            self.artifacts.blobs,
+            files.layout,
+            lambda: self.place.context,
+            settings.undo_limit,
+        )
+        self.elsewhere: Elsewhere | None = None
         self.running: Turn | None = None
         self.rules: list[str] = []
         self.last: Reply | None = None
         self.closed = False
-        self._broken = False  # the latest turn lacks something in the log
+        self.broken = False
         self._given_client = client
         self._client: Client | None = None
         self._executor = executor
         self._place: Place | None = None
         self._namespace = namespace
         self._headless = headless
-        self._client_settings = settings
+        self.client_settings = settings
         self._lock = asyncio.Lock()
 
     @property
     def client(self) -> Client:
         """Who answers; chosen at first use."""
         if self._client is None:
-            self._client_settings = self.settings
+            self.client_settings = self.settings
             self._client = self._choose()
         return self._client
 
@@ -129,13 +143,34 @@ class Runner:
                 bounds.context(self.settings, self.project, self.files),
                 namespace=self._namespace if self.settings.inspect_variables else None,
                 output_limit=self.settings.output_limit,
+                artifacts=self.artifacts.service,
+                before=self._before_call,
+                after=self._after_call,
             )
         return self._place
+
+    def _url_of(self, sha256: str) -> str | None:
+        return self.elsewhere.url_of(f"blobs/{sha256}") if self.elsewhere is not None else None
+
+    async def _before_call(self, call: ToolCall) -> None:
+        await self.past.before(call)
+        await self.artifacts.before(call)
+
+    async def _after_call(self, call: ToolCall, result: ToolResult) -> None:
+        await self.past.after(call, result)
+        await self.artifacts.after(call, result)
 
     def gate(self, options: TurnOptions, approver: Approver | None) -> Gate:
         """Who decides the calls of a turn with these options."""
         skill = self.registry.get(options.skill) if options.skill else None
-        return Gate(bounds.policy(options.settings, self.rules, skill, self.place.context), approver)
+        policy = bounds.policy(
+            options.settings,
+            self.rules,
+            skill,
+            bounds=self.place.context,
+            registered=self.artifacts.is_registered_url,
+        )
+        return Gate(policy, approver)
 
     async def reopen(self) -> None:
         """Take up a session that exists, with the skills it had.
@@ -144,9 +179,16 @@ class Runner:
 
         Raises:
             SessionLockedError: another process writes to it.
+            StorageError: it cannot be brought here from its storage.
             TimelineError: its log cannot be read.
         """
+        empty = not self.files.root.exists()
+        if self.elsewhere is not None:
+            await self.elsewhere.bring(self.record.folder)
         problems = await self.record.reopen()
+        if empty:
+            problems += await self._check_out()
+        await self.artifacts.capture.recover()
         for problem in problems:
             log.warning("session %s: %s", self.record.folder.name, problem)
         self.opening.told = "; ".join(problems) or self.opening.told
@@ -158,13 +200,25 @@ class Runner:
         known = {skill.name: skill for skill in self.registry.list() if skill.path in heard}
         self.opening.announced = known
 
+    async def _check_out(self) -> list[str]:
+        """Make the files of a session that came from another machine; what is missing, for the user."""
+        await asyncio.to_thread(self.files.make)
+        restored = await asyncio.to_thread(self.past.check_out)
+        if restored is None or not restored.missing:
+            return []
+        return [
+            f"{len(restored.missing)} files of the session were not kept: {', '.join(restored.missing[:3])}"
+        ]
+
     async def dry_run(self, turn: Turn) -> preview.DryRun:
         """What a turn would send; changes nothing."""
         before = self.opening.retried(turn)
-        prefix = self.record.prefix or self.opening.prefix(turn.options.settings, self.place)
+        prefix = self.record.prefix or self.opening.prefix(
+            turn.options.settings, self.place, turn.options.skill
+        )
         messages = self.record.messages if before is None else self.record.messages_before(before)
         uploads = [await asyncio.to_thread(preview.file_ref, file, self.files) for file in turn.options.files]
-        content = self.opening.content(turn, uploads, before)
+        content = self.opening.content(turn, self.opening.news(before), uploads)
         if self.client.live:
             await asyncio.to_thread(load_prices)
         return await preview.dry_run(
@@ -200,178 +254,78 @@ class Runner:
             self.running = turn
             try:
                 with span("conjure.turn", client=self.client.name, model=turn.options.settings.model):
-                    return await to_the_end(lambda stop: self._run(turn, stop, approver, listener, verdicts))
+                    running = TurnRun(self, turn, approver, listener, verdicts)
+                    return await to_the_end(running.run)
             finally:
                 self.running = None
 
-    async def _run(
-        self,
-        turn: Turn,
-        stop: Stop,
-        approver: Approver | None,
-        listener: Listener | None,
-        verdicts: Mapping[str, Verdict] | None,
-    ) -> Reply:
-        started = time.monotonic()
-        notices: list[str] = []
-        emit = caller(_collector(notices), listener, turn.options.listener)
-        gate = self.gate(turn.options, approver)
-        timeline = await self.record.open()
-        if self._broken:
-            self.record.close_broken_turn()
-            self._broken = False
-        # All that can fail is done before the first block is written.
-        restored, before = await asyncio.to_thread(self._prepare)
-        if verdicts is None:
-            undone = self.opening.retried(turn)
-            uploads = await asyncio.to_thread(self.files.add_uploads, turn.options.files)
-            content = self.opening.content(turn, uploads, undone)
-            stop.check()
-            self._broken = True
-            self.opening.say(
-                turn, timeline, self.place, emit, undone=undone, content=content, uploads=uploads
-            )
-        else:
-            stop.check()
-            self._broken = True
-            self._take_word(turn, timeline, gate, verdicts)
-        loop = self._loop(turn, timeline, gate, emit)
-        prices = asyncio.create_task(self._load_prices(loop.meter))
-        if verdicts is not None:
-            loop.take_up(*self.record.so_far())
-        failure: Exception | None = None
-        try:
-            for text in restored:
-                loop.tell(text)
-            stop_reason = await stop.allow(self._converse(loop, prices))
-            self._tell_differences(turn, emit)
-        except asyncio.CancelledError:
-            stop_reason = "stopped"
-        except Exception as error:  # noqa: BLE001  raised again once the end of the turn is written
-            stop_reason, failure = _STOP_REASONS.get(type(error), "error"), error
-        self.rules += gate.always
-        await prices
-        reply = Reply(
-            text=_answer(loop.answers),
-            files=tuple(await asyncio.to_thread(self.files.changed_since, before)),
-            tool_calls=tuple(ToolRecord(call, result) for call, result in loop.records),
-            usage=loop.meter.usage,
-            cost=loop.meter.cost,
-            stop_reason=stop_reason,
-            error=(str(failure) or type(failure).__name__) if failure else None,
-            session_id=self.record.folder.name,
-            turn=turn.number,
-            duration=time.monotonic() - started,
-            retries=loop.retries,
-            model=next((answer["model"] for answer in loop.answers if answer.get("model")), loop.plan.model),
-            messages=tuple(loop.answers),
-            notices=tuple(notices),
-        )
-        self.last = reply
-        await self.record.end_turn(reply)
-        # What could not be written may be a result that its call still needs.
-        self._broken = isinstance(failure, TimelineError)
-        emit(TurnFinished(turn.number, stop_reason, reply.error))
-        if failure is not None and stop_reason not in ("max_iterations", "budget"):
-            raise failure
-        return reply
-
-    def _prepare(self) -> tuple[list[str], dict[str, Signature]]:
-        """Put the working directory right; what is to be told of that, and what ``outputs/`` holds."""
-        try:
-            told = self.files.make() + self.files.copy_skills(self.registry.list())
-        except OSError as error:
-            raise SessionError(f"The session's files cannot be put right: {error}") from error
-        return told, self.files.snapshot()
-
-    @staticmethod
-    async def _converse(loop: Loop, prices: asyncio.Task[None]) -> str:
-        if loop.meter.budget is not None:
-            await asyncio.shield(prices)
-        return await loop.run()
-
-    @staticmethod
-    async def _load_prices(meter: Meter) -> None:
-        if not meter.free:
-            await asyncio.to_thread(load_prices)
-
-    def _take_word(self, turn: Turn, timeline: Timeline, gate: Gate, verdicts: Mapping[str, Verdict]) -> None:
-        """Write the user's words on the calls of a paused turn, and let them count.
+    async def open(self) -> Timeline:
+        """The log, whole and connected to its copy elsewhere; made at the first call.
 
         Raises:
-            SessionError: the calls have been answered meanwhile.
+            SessionLockedError: another process writes to it.
+            StorageError: somebody else writes to the copy, or the storage cannot be used.
+            TimelineError: it cannot be made or written.
         """
-        waiting = {call.id for call in self.record.waiting}
-        words = {call_id: word for call_id, word in verdicts.items() if call_id in waiting}
-        if not words:
-            raise SessionError("No call waits for approval")
-        turn.number = timeline.turn
-        allowed = {call_id: word.allow for call_id, word in words.items()}
-        timeline.append("approval", {"calls": list(words), "verdicts": allowed})
-        gate.give(words)
+        timeline = await self.record.open()
+        if self.elsewhere is not None:
+            await self.elsewhere.connect(timeline)
+        if self.broken:
+            self.record.close_broken_turn()
+            self.broken = False
+        return timeline
 
-    def _loop(self, turn: Turn, timeline: Timeline, gate: Gate, emit: Listener) -> Loop:
-        settings, prefix = turn.options.settings, self.record.prefix or {}
-        by_location = {self.files.skill_location(skill): skill for skill in self.registry.list()}
-        in_use = bounds.approve_skills_in_use(
-            gate, by_location, self.files, trust=settings.trust_project_skills
-        )
-        return Loop(
-            client=self.client,
-            place=self.place,
-            timeline=timeline,
-            history=self.record.history,
-            gate=gate,
-            meter=Meter(parse_budget(settings.budget), free=not self.client.live),
-            plan=Plan(
-                model=settings.model,
-                max_tokens=settings.max_tokens,
-                system=prefix["system"],
-                tools=prefix["tools"],
-                max_iterations=settings.max_iterations,
-                retries=settings.retries,
-                extra=self._extra(settings),
-            ),
-            emit=caller(in_use, emit),
-        )
+    def sent(self, reply: Reply) -> None:
+        """A turn is written: send it to its copy elsewhere."""
+        if self.elsewhere is not None:
+            kept = [ref for ref in reply.files if ref.sha256]
+            self.elsewhere.send(kept, lambda ref: self.artifacts.tell("synced", ref))
 
-    def _tell_differences(self, turn: Turn, emit: Listener) -> None:
-        """Tell the user of tool outputs that are not the recorded ones."""
-        if isinstance(self.client, ReplayClient):
-            for text in self.client.notices:
-                emit(Notice(turn.number, text, "warning"))
-            self.client.notices.clear()
+    async def plan_undo(self, number: int | None) -> UndoPlan:
+        """What undoing a turn and those after it would do; changes nothing.
 
-    def _extra(self, settings: Settings) -> dict[str, Any]:
-        """Thinking and effort of a turn, where they are not those that the client was made with."""
-        made = self._client_settings
-        if (settings.thinking, settings.effort) == (made.thinking, made.effort) or not self.client.live:
-            return {}
-        fields = request_fields(settings, settings.max_tokens)
-        return {name: fields[name] for name in ("thinking", "output_config") if name in fields}
+        Raises:
+            SessionError: there is no such turn, or one is under way.
+        """
+        async with self._idle():
+            await self.place.start()
+            return await asyncio.to_thread(self.past.plan, number)
+
+    async def undo(self, plan: UndoPlan) -> Undone:
+        """Go back to the start of a turn.
+
+        Raises:
+            SessionError: the session went on since the plan was made, or the disk failed.
+            TimelineError: the log cannot be written.
+        """
+        async with self._idle():
+            announced = self.opening.before(plan.turn)
+            done = await asyncio.to_thread(self.past.undo, plan)
+            self.opening.announced = announced
+            return done
+
+    @asynccontextmanager
+    async def _idle(self) -> AsyncIterator[None]:
+        if self.running is not None:
+            raise SessionError("A turn is under way; stop it first, or wait for its end")
+        async with self._lock:
+            if self.closed:
+                raise SessionClosedError(self.record.folder.name)
+            if self.record.timeline is None:
+                raise SessionError("There is no turn to undo yet")
+            yield
 
     async def close(self) -> None:
         """End what was started, after the turn under way."""
         async with self._lock, AsyncExitStack() as stack:
             # Whatever one of them raises, the others are closed.
             stack.push_async_callback(self.record.close)
+            stack.push_async_callback(self.artifacts.close)
+            if self.elsewhere is not None:
+                stack.push_async_callback(self.elsewhere.close)
             if self._client is not None:
                 stack.push_async_callback(self._client.close)
             if self._place is not None:
                 stack.push_async_callback(self._place.close)
             elif self._executor is not None:
                 stack.push_async_callback(self._executor.close)
-
-
-def _collector(notices: list[str]) -> Listener:
-    def listen(event: Event) -> None:
-        if isinstance(event, Notice):
-            notices.append(event.text)
-
-    return listen
-
-
-def _answer(answers: Sequence[Message]) -> str:
-    """The text of the last message that has any."""
-    texts = [text for message in answers if (text := text_of(message).strip())]
-    return texts[-1] if texts else ""

@@ -15,14 +15,19 @@ from ..errors import SessionClosedError, SessionError, SettingsError
 from ..executors import Executor
 from ..settings import Settings
 from ..skills import Skill, SkillRegistry
+from ..storage import FileCallback, FileCallbacks, RemoteStorage, StorageSpec, split_url
 from ..timeline import Timeline
-from ..types import Event, Listener, Message, Usage
-from . import preview, store
+from ..types import Event, FileRef, Listener, Message, Usage
+from . import elsewhere, preview, store
 from .approvals import ApprovalRequest, Approver, Verdict, request
+from .artifacts import SessionArtifacts
+from .elsewhere import Elsewhere
+from .erasing import Erased
 from .record import Record
 from .reply import Reply
 from .runner import Runner
 from .turn import Prompt, Turn, TurnOptions, caller
+from .undo import Undone, UndoPlan
 from .workspace import Workspace
 
 
@@ -43,6 +48,12 @@ class Session:
         listener: hears the events of every turn, on the engine's thread.
         executor: runs commands; the one the settings name when None.
         headless: nobody watches: a replay never goes live.
+        storage: where the session is kept besides this machine: a URL such as ``s3://bucket/prefix``, a
+            ``Storage``, a class of them, or ``(class, options)``; what the settings name when None.
+        on_file_created: called with a ``FileRef`` and the session's id when a file was given or made.
+        on_file_modified: the same for a new version of a file.
+        on_file_deleted: the same for one that a call removed; its versions are kept.
+        on_file_synced: the same for one that is kept in the storage as well.
 
     Attributes:
         id: its name; ``Session.resume`` takes it.
@@ -69,6 +80,12 @@ class Session:
         listener: Listener | None = None,
         executor: Executor | None = None,
         headless: bool = False,
+        storage: StorageSpec = None,
+        on_file_created: FileCallback | None = None,
+        on_file_modified: FileCallback | None = None,
+        on_file_deleted: FileCallback | None = None,
+        on_file_synced: FileCallback | None = None,
+        _resuming: bool = False,
     ) -> None:
         chosen = settings or Settings.from_env()
         _check_place(chosen)
@@ -85,19 +102,35 @@ class Session:
             "executor": executor,
             "namespace": namespace,
             "headless": headless,
+            "callbacks": FileCallbacks(
+                on_file_created=on_file_created,
+                on_file_modified=on_file_modified,
+                on_file_deleted=on_file_deleted,
+                on_file_synced=on_file_synced,
+            ),
         }
-        sessions, told = store.sessions_folder(self.project, chosen)
-        folder = sessions / (store.checked_id(id) if id else store.new_id())
-        if id and (folder / "timeline.jsonl").exists():
+        self.id = store.checked_id(id) if id else store.new_id()
+        if _resuming and storage is None and not chosen.storage:
+            self.folder, told = store.session_folder(self.id, self.project, chosen), None
+            remote = None
+        else:
+            sessions, told = store.sessions_folder(self.project, chosen)
+            self.folder, remote = elsewhere.place(storage, self.id, sessions, chosen)
+        if id and not _resuming and (self.folder / "timeline.jsonl").exists():
             raise SessionError(f"Session {id!r} exists already; go on with Session.resume({id!r})")
-        self._settle(folder, chosen)
+        self._runner = self._run_by(chosen, remote, storage if isinstance(storage, str) else chosen.storage)
         self._runner.opening.told = told
 
-    def _settle(self, folder: Path, settings: Settings) -> None:
-        self.id, self.folder = folder.name, folder
-        record = Record(folder, {"id": self.id, "format": 1, "notebook": self.project.name})
-        files = Workspace(folder / "work", self.project if settings.workspace == "." else None)
-        self._runner = Runner(settings, self.registry, record, files, self.project, **self._start_options)
+    def _run_by(self, settings: Settings, remote: RemoteStorage | None, named: str | None) -> Runner:
+        about = {"id": self.id, "format": 1, "notebook": self.project.name}
+        if remote is not None:
+            about["storage"] = named
+        record = Record(self.folder, about)
+        files = Workspace(self.folder / "work", self.project if settings.workspace == "." else None)
+        runner = Runner(settings, self.registry, record, files, self.project, **self._start_options)
+        if remote is not None:
+            runner.elsewhere = Elsewhere(remote, self.id, runner.opening.tell_later)
+        return runner
 
     @classmethod
     def resume(cls, id: str, settings: Settings | None = None, **options: Any) -> Self:  # noqa: A002
@@ -105,19 +138,65 @@ class Session:
 
         What a crash cut short is closed in the log: calls without a result get one that says so.
 
+        Args:
+            id: its name, or the address it has in a storage, such as ``s3://bucket/prefix/name``: then it is
+                brought to this machine first.
+            settings: as for ``Session``.
+            **options: as for ``Session``.
+
         Raises:
             SessionNotFoundError: there is none of that name.
             SessionLockedError: another process writes to it.
+            StorageError: it cannot be brought here, or the log here has other lines than the one there.
             TimelineError: its log cannot be read.
         """
-        session = cls(settings, **options)
-        session._settle(store.session_folder(id, session.project, session.settings), session.settings)
+        if "://" in id:
+            spec, id = split_url(id)  # noqa: A001  the name the user knows it by
+            options.setdefault("storage", spec)
+        session = cls(settings, id=id, _resuming=True, **options)
         try:
             engine().run(session._runner.reopen())
         except BaseException:
             session.close()  # it may hold the log's lock
             raise
         return session
+
+    @classmethod
+    def erase(
+        cls,
+        id: str,  # noqa: A002  the name the user knows it by
+        settings: Settings | None = None,
+        *,
+        project: Path | str | None = None,
+        storage: StorageSpec = None,
+    ) -> Erased:
+        """Erase a session: its log, blobs and files, and its copies elsewhere.
+
+        Args:
+            id: its name.
+            settings: as for ``Session``.
+            project: the notebook's folder.
+            storage: where else it is kept; what its log or the settings name when None.
+
+        Returns:
+            What was erased and what could not be.
+
+        Raises:
+            SessionNotFoundError: there is none of that name.
+            SessionLockedError: it is in use, here or elsewhere.
+            SessionError: it cannot be erased.
+        """
+        chosen = settings or Settings.from_env()
+        folder = store.session_folder(
+            id, Path(project).resolve() if project else store.project_folder(), chosen
+        )
+        _, remote = elsewhere.place(
+            storage or elsewhere.storage_of(folder),
+            folder.name,
+            folder.parent,
+            chosen.with_(storage_cache=None),
+        )
+        return engine().run(elsewhere.erase(folder, remote))
 
     @property
     def settings(self) -> Settings:
@@ -143,6 +222,34 @@ class Session:
     def messages(self) -> list[Message]:
         """The conversation as the API takes it."""
         return self._runner.record.messages
+
+    @property
+    def artifacts(self) -> SessionArtifacts:
+        """What the user gave, what Claude made, and what has a name."""
+        return self._runner.artifacts
+
+    @property
+    def created_files(self) -> Sequence[FileRef]:
+        """The latest version of every file that Claude made under ``outputs/``, by path."""
+        return self.artifacts.made_by_claude()
+
+    @property
+    def url(self) -> str | None:
+        """The address of its copy elsewhere, which ``Session.resume`` takes; None when it has none yet."""
+        kept = self._runner.elsewhere
+        return kept.url if kept is not None else None
+
+    def sync(self) -> bool:
+        """Wait until all that was said and made by now is in its storage.
+
+        Returns:
+            False when nothing is sent from here any more, which the user was told.
+
+        Raises:
+            StorageError: it cannot be sent now; what waits stays on this machine and is sent later.
+        """
+        kept = self._runner.elsewhere
+        return engine().run(kept.synced()) if kept is not None else True
 
     @property
     def turns(self) -> int:
@@ -298,6 +405,32 @@ class Session:
             ConjureError: what the turn itself would be refused for.
         """
         return engine().run(self._runner.dry_run(Turn(prompt, self._options(options))))
+
+    def plan_undo(self, turn: int | None = None) -> UndoPlan:
+        """What undoing a turn, and those after it, will and will not put back; changes nothing.
+
+        Args:
+            turn: its number; the last one that was not undone when None.
+
+        Raises:
+            SessionError: there is no such turn, it was undone already, or one is under way.
+        """
+        return engine().run(self._runner.plan_undo(turn))
+
+    def undo(self, turn: int | UndoPlan | None = None) -> Undone:
+        """Go back to the start of a turn: its files are put back, and history goes on from before it.
+
+        Files that somebody else changed since are left as they are, and told; nothing leaves the log.
+
+        Args:
+            turn: its number, the last one when None, or a plan that was looked at.
+
+        Raises:
+            SessionError: there is no such turn, the session went on since the plan was made, or the disk
+                failed; done again, it does the rest.
+        """
+        plan = turn if isinstance(turn, UndoPlan) else self.plan_undo(turn)
+        return engine().run(self._runner.undo(plan))
 
     def add_skills(self, skills: Sequence[Skill]) -> None:
         """Offer more skills, or newer versions; Claude hears of them with the next message."""

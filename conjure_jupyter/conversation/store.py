@@ -81,6 +81,15 @@ def fallback_folder() -> Path:
     return user_data_path("conjure", appauthor=False) / "sessions"
 
 
+def cache_folder(session: Path) -> Path:
+    """Where what can be had again is kept: ``.conjure/cache``, or the user's cache folder."""
+    if session.parent.parent.name == FOLDER:
+        return session.parent.parent / "cache"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("conjure", appauthor=False)
+
+
 def _made(folder: Path) -> Path:
     try:
         make_private_dir(folder)

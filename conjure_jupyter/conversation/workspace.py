@@ -18,6 +18,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ..artifacts.layout import Layout
 from ..errors import PathNotFoundError, SessionError
 from ..paths import make_private_dir
 from ..skills import Skill
@@ -25,13 +26,11 @@ from ..types import FileRef
 from . import trees
 from .trees import Copied, Signature
 
-SKILLS, UPLOADS, OUTPUTS = "skills", "uploads", "outputs"
-
 #: Bytes of a folder's name for a skill; file systems take 255.
 _NAME_BYTES = 200
 
 #: What no name in ``uploads/`` holds: Claude could not name the file.
-_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
 
 
 class Workspace:
@@ -43,25 +42,34 @@ class Workspace:
     """
 
     def __init__(self, root: Path, cwd: Path | None = None) -> None:
-        self.root = root
-        self.cwd = cwd or root
+        self.layout = Layout(root, cwd or root)
         self._copies: dict[str, dict[str, Copied]] = {}
         self._folders: dict[str, str] = {}
 
     @property
+    def root(self) -> Path:
+        """The session's ``work`` folder."""
+        return self.layout.root
+
+    @property
+    def cwd(self) -> Path:
+        """The tools' working directory."""
+        return self.layout.cwd
+
+    @property
     def skills(self) -> Path:
         """Where the copies of skills lie."""
-        return self.root / SKILLS
+        return self.layout.skills
 
     @property
     def uploads(self) -> Path:
         """What the user gave."""
-        return self.root / UPLOADS
+        return self.layout.uploads
 
     @property
     def outputs(self) -> Path:
         """What Claude made for the user."""
-        return self.cwd / OUTPUTS
+        return self.layout.outputs
 
     def make(self) -> list[str]:
         """Make the folders; what a command put in the place of one is removed.
@@ -86,7 +94,11 @@ class Workspace:
 
     def told(self, path: Path) -> str:
         """A path of this workspace as Claude is told it: relative to the working directory, with ``/``."""
-        return Path(os.path.relpath(path, self.cwd)).as_posix()
+        return self.layout.told(path)
+
+    def skill_folder(self, name: str) -> Path:
+        """Where the copy of a skill lies."""
+        return self.skills / self._folder(name)
 
     def skill_location(self, skill: Skill) -> str:
         """Where Claude finds a skill's SKILL.md."""

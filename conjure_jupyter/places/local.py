@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..artifacts.service import ArtifactService
 from ..clients.base import Request
 from ..executors.contract import ExecutionContext, Executor
-from ..tools.dispatch import Toolbox
+from ..tools.dispatch import After, Before, Toolbox
 from ..types import FileRef, Message, ToolCall, ToolResult
 from .contract import Place
 
@@ -20,6 +21,9 @@ class LocalPlace(Place):
         context: where and within what limits.
         namespace: gives the kernel's variables; None leaves ``inspect_variable`` out.
         output_limit: characters of a result that Claude gets.
+        artifacts: the session's artifacts; None leaves the tools for them out.
+        before: awaited before each call runs.
+        after: awaited when it ran, before its result is told.
     """
 
     name = "local"
@@ -31,10 +35,21 @@ class LocalPlace(Place):
         *,
         namespace: Callable[[], Mapping[str, Any]] | None = None,
         output_limit: int = 30_000,
+        artifacts: ArtifactService | None = None,
+        before: Before | None = None,
+        after: After | None = None,
     ) -> None:
         self.executor = executor
         self.context = context
-        self._toolbox = Toolbox(executor, context, namespace=namespace, output_limit=output_limit)
+        self._toolbox = Toolbox(
+            executor,
+            context,
+            namespace=namespace,
+            output_limit=output_limit,
+            artifacts=artifacts,
+            before=before,
+            after=after,
+        )
         self.definitions = self._toolbox.definitions
         self._started = False
 

@@ -132,8 +132,12 @@ def test_stems(family: str) -> None:
     ("said", "expected"),
     [
         (
-            "Files attached:\n- uploads/sales.csv (text/csv, 1.2 kB)\nSummarise sales.csv.",
+            "Files attached:\n- uploads/sales.csv (text/csv, 1.2 KB) [[S:1]]\nSummarise sales.csv.",
             ["uploads/sales.csv"],
+        ),
+        (
+            "- uploads/a.csv (text/csv, 30 B) [[S:1]]\n- uploads/b.csv (text/csv, 30 B)\nCompare them",
+            ["uploads/a.csv", "uploads/b.csv"],
         ),
         ("- uploads/my sales (2).csv (text/csv, 3 B)", ["uploads/my sales (2).csv"]),
         ("- uploads/a &amp; b.csv (text/csv, 3 B)\nSum it", ["uploads/a & b.csv"]),
@@ -156,6 +160,42 @@ def test_stems(family: str) -> None:
 def test_the_files_of_a_prompt(said: str, expected: list[str]) -> None:
     system = session_instructions(timeout=30, notebook_folder="/home/ann/books")
     assert list(read(offline_request(said, system=system)).files) == expected
+
+
+REGISTERED = """<artifacts>
+<user_artifacts>
+<artifact name="sales" type="text/csv" size="30 B" uri="file://sales"/>
+<artifact name="größe" type="application/json" size="2 B" uri="file://gr%C3%B6%C3%9Fe"/>
+<artifact name="page" type="unknown" size="unknown" uri="file://page"/>
+</user_artifacts>
+</artifacts>"""
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Summarise file://sales.", ["file://sales"]),
+        ("Summarise file://sales, then file://page", ["file://sales", "file://page"]),
+        ("Is file://größe or file://gr%C3%B6%C3%9Fe right?", ["file://gr%C3%B6%C3%9Fe"]),
+        ("Compare sales.csv with file://sales", ["/books/sales.csv", "file://sales"]),
+        ("Summarise file://other and file://other.csv", ["/books/other.csv"]),
+        ("Summarise skill://csv-helper/assets/sample.csv.", ["skill://csv-helper/assets/sample.csv"]),
+        ("Summarise skill://csv-helper/scripts/x.py or skill://csv-helper", []),
+        ("Write to me@file://sales", []),
+    ],
+)
+def test_uris_of_a_prompt(said: str, expected: list[str]) -> None:
+    system = f"{REGISTERED}\n{session_instructions(timeout=30, notebook_folder='/books')}"
+    assert list(read(offline_request(said, system=system)).files) == expected
+    late = read(offline_request(f"Artifacts that are new:\n{REGISTERED}\n{said}", system=system))
+    assert list(late.files) == expected
+    assert late.kinds == {"file://sales": ".csv", "file://gr%C3%B6%C3%9Fe": ".json", "file://page": ""}
+
+
+def test_what_is_registered_counts_as_its_kind() -> None:
+    chosen = choose_skill("What is wrong with file://sales?", ["file://sales.csv"], SKILLS)
+    assert chosen is not None
+    assert chosen.name == "csv-helper"
 
 
 def test_files_of_an_earlier_prompt_are_still_at_hand() -> None:
@@ -338,6 +378,24 @@ def test_placeholders(line: str, expected: str) -> None:
     filled = fill(line, skill="skills/x", files=["uploads/s.csv", "uploads/t.txt"], prompt="It's $HOME")
     assert filled.ready
     assert filled.command == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("python scripts/x.py notes.txt data.csv", f"{X} uploads/t.txt file://sales"),
+        ("python scripts/x.py --input=FILE.csv", f"{X} --input file://sales"),
+        ("python scripts/x.py DIR --in data.csv", f"{X} uploads --in file://sales"),
+        (
+            "cd skills/x && python scripts/x.py ../../uploads/f.csv notes.txt",
+            "cd skills/x && python scripts/x.py file://sales ../../uploads/t.txt",
+        ),
+        ("python scripts/x.py assets/sample.csv", f"{X} file://sales"),
+    ],
+)
+def test_a_uri_stays_one_word_in_any_folder(line: str, expected: str) -> None:
+    files = ["file://sales", "uploads/t.txt"]
+    assert fill(line, skill="skills/x", files=files, kinds={"file://sales": ".csv"}).command == expected
 
 
 def test_a_last_example_name_is_made_when_the_files_are_used_up() -> None:
@@ -562,6 +620,31 @@ async def test_words_after_a_stopped_turn_are() -> None:
     assert "No loaded skill fits" in words(message)
 
 
+async def test_what_the_session_says_of_artifacts_is_no_output() -> None:
+    said = await steps("Count the words of uploads/a.txt", DOCUMENT)
+    digest = 'Artifacts captured from this call:\n{"artifact_path": "fi:turn_0001.files/n.txt"}'
+    result = results("7 words", first=2)
+    result["content"][0]["content"] = [{"type": "text", "text": text} for text in ("7 words", digest)]
+    history: list[Any] = [
+        "Count the words of uploads/a.txt",
+        {"role": "assistant", "content": said[0]["content"]},
+        results(DOCUMENT),
+        {"role": "assistant", "content": said[1]["content"]},
+        result,
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": "toolu_offline_0003", "name": "view", "input": {"path": "outputs"}}
+            ],
+        },
+        results("outputs/ (two levels)\n    343 B  n.txt\n   1.2 KB  m.txt\n          sub/", first=3),
+    ]
+    report = words(await answer(OfflineClient(), offline_request(*history, skills=COUNTS)))
+    assert "```\n7 words\n```" in report
+    assert "captured" not in report
+    assert "- `outputs/n.txt` (343 B)\n- `outputs/m.txt` (1.2 KB)" in report
+
+
 def test_a_report_is_bounded_and_nothing_closes_its_code_block() -> None:
     text = done(
         listed("x"), "cmd", "```\n# not a heading\n" + "line\n" * 100_000 + "y" * 100_000, "", ["a`b"]
@@ -633,6 +716,22 @@ def test_a_script_of_another_kind_named_inline(session: Session, tmp_path: Path)
     reply = session.chat("Which keys does this have?", files=[tmp_path / "d.json"])
     assert "```\na\nb\n```" in reply.text
     assert commands(reply)[1] == "python3 skills/json-keys/scripts/keys.py --sort uploads/d.json"
+
+
+@pytest.mark.parametrize(
+    "uri", ["file://sales", "skill://csv-helper/assets/sample_data.csv", "file://sales.2024"]
+)
+def test_what_has_a_name_is_worked_on_by_it(session: Session, uri: str) -> None:
+    table = "region,revenue\nnorth,100\nsouth,40\nnorth,10\n" * 4
+    session.artifacts.register("sales", table.encode(), content_type="text/csv")
+    session.artifacts.register("sales.2024", table.encode(), content_type="text/csv")
+    reply = session.chat(f"Summarise {uri}, please.")
+    assert commands(reply)[1] == f"python skills/csv-helper/scripts/summarize_csv.py {uri}"
+    assert reply.error is None
+    assert "rows, " in reply.text
+    assert "Artifacts captured" not in reply.text
+    assert f"`{reply.files[-1].path}`" in reply.text
+    assert "/sessions/" not in reply.text
 
 
 def test_a_failing_script_is_told(session: Session, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from conjure_jupyter.artifacts import BlobStore
 from conjure_jupyter.conversation import Session
 from conjure_jupyter.settings import Settings
 from conjure_jupyter.testing import validate_messages
@@ -86,6 +87,10 @@ def check(project: Path, name: str) -> int:
     }
     timeline.close()
     assert [prompt for prompt in mine if f"Answer to {prompt}" not in said] == []
+    made = [block.data for block in timeline.blocks if block.kind == "artifact"]
+    blobs = BlobStore(folder / "blobs")
+    assert [data["size"] for data in made] == [len(blobs.read(data["sha256"])) for data in made]
+    assert len(made) >= len(mine), "each acknowledged turn has what its command made"
     return len(mine)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from html import unescape
 from typing import Any
 
+from ..base import Request
 from . import report
 from .documented import documented_commands, plain_text
 from .filling import Filled, fill
@@ -13,6 +16,11 @@ from .reading import Call, ListedSkill, Reading
 
 VIEW, BASH = "view", "bash_tool"
 OUTPUTS = "outputs"
+
+#: Characters of each entry in an extract of earlier turns.
+SUMMARY_LINE = 300
+
+_ENTRY = re.compile(r"^<(\w+) turn=\d+>\n(.*?)\n</\1>$", re.MULTILINE | re.DOTALL)
 
 #: How many documented commands are looked at.
 MOST_COMMANDS = 20
@@ -29,7 +37,8 @@ class Answer:
 
 def answer(reading: Reading) -> Answer:
     """The next answer of the conversation; the same for the same request."""
-    chosen = (choose_skill(prompt, reading.named, reading.skills) for prompt in reading.prompts)
+    named = [file + reading.kinds.get(file, "") for file in reading.named]
+    chosen = (choose_skill(prompt, named, reading.skills) for prompt in reading.prompts)
     skill = next((skill for skill in chosen if skill is not None), None)
     if skill is None:
         return Answer(report.no_skill(reading.skills))
@@ -42,6 +51,19 @@ def answer(reading: Reading) -> Answer:
     if document.is_error:
         return Answer(report.failed(skill, f"view {skill.location}", document.text))
     return _with_instructions(skill, document, reading)
+
+
+def summary(request: Request) -> Answer:
+    """What stands for earlier turns: their first lines, since nothing here can tell what mattered in them."""
+    content = request.messages[-1]["content"]
+    text = content if isinstance(content, str) else "\n".join(block.get("text", "") for block in content)
+    entries = _ENTRY.findall(text)
+    lines = [
+        f"- {role}: {' '.join(unescape(said).split())[:SUMMARY_LINE]}"
+        for role, said in entries
+        if said.strip()
+    ]
+    return Answer("Extract of the earlier turns, made without a language model:\n" + "\n".join(lines[-40:]))
 
 
 def _with_instructions(skill: ListedSkill, document: Call, reading: Reading) -> Answer:
@@ -89,7 +111,9 @@ def _planned(skill: ListedSkill, document: Call, reading: Reading) -> Filled | N
     """The first documented command, unless it needs what only a language model could give."""
     first: Filled | None = None
     for line in documented_commands(plain_text(document.text))[:MOST_COMMANDS]:
-        filled = fill(line, skill=skill.folder, files=reading.files, prompt=reading.words)
+        filled = fill(
+            line, skill=skill.folder, files=reading.files, prompt=reading.words, kinds=reading.kinds
+        )
         if not filled.unknown:
             return filled
         first = first or filled

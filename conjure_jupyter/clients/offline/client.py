@@ -11,7 +11,7 @@ from ...prompt import estimate_tokens
 from ...types import Content
 from ..accumulate import message_events
 from ..base import Client, Request, StreamEvent
-from .answering import Answer, answer
+from .answering import Answer, answer, summary
 from .reading import NOTEBOOK_FOLDER, Reading, read
 
 #: Characters of one delta.
@@ -33,7 +33,7 @@ class OfflineClient(Client):
     async def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
         """Yield the events of an answer; never raises an ``APIError``."""
         reading = read(request)
-        content = _content(answer(reading), reading)
+        content = _content(summary(request) if request.purpose == "summary" else answer(reading), reading)
         message = {
             "id": f"msg_offline_{reading.answer_count + 1:04d}",
             "type": "message",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...artifacts.uris import is_uri
 from . import vocabulary, words
 from .words import Placeholder, Token
 
@@ -38,7 +39,13 @@ class Filled:
 
 
 def fill(
-    line: str, *, skill: str, files: Sequence[str], prompt: str = "", outputs: str = "outputs"
+    line: str,
+    *,
+    skill: str,
+    files: Sequence[str],
+    prompt: str = "",
+    outputs: str = "outputs",
+    kinds: Mapping[str, str] | None = None,
 ) -> Filled:
     """Make a documented command line ready to run.
 
@@ -48,15 +55,17 @@ def fill(
     Args:
         line: as SKILL.md has it: written for the skill's folder, or for the working directory.
         skill: the skill's folder, from the working directory or absolute.
-        files: what the prompt is about, from the working directory or absolute.
+        files: what the prompt is about, from the working directory or absolute, or URIs that tools resolve.
         prompt: the user's words, for a placeholder that asks for text.
         outputs: the folder for what is made, from the working directory.
+        kinds: extensions, with their dot, of files whose names do not tell.
     """
     bare = words.without_optional(line)
-    filled = _Filler(skill, files, prompt, outputs).fill(bare)
+    kinds = kinds or {}
+    filled = _Filler(skill, files, prompt, outputs, kinds).fill(bare)
     if files and not filled.used and filled.ready:
         for attempt, samples in ((words.with_optional_arguments(line), False), (bare, True)):
-            other = _Filler(skill, files, prompt, outputs, replace_samples=samples).fill(attempt)
+            other = _Filler(skill, files, prompt, outputs, kinds, replace_samples=samples).fill(attempt)
             if other.used and other.ready:
                 return other
     return filled
@@ -68,6 +77,7 @@ class _Filler:
     files: Sequence[str]
     prompt: str
     outputs: str
+    kinds: Mapping[str, str]
     replace_samples: bool = False
     cwd: str = ""
     used: list[str] = field(default_factory=list)
@@ -110,8 +120,8 @@ class _Filler:
                 flag = ""
                 if equals:
                     shown = self._word(Token(value, many=token.many), name, final=False)
-                    if shown is not None:
-                        out.append(f"{name}={shown}")
+                    if shown is not None:  # tools resolve a URI only where it is a whole word
+                        out += [name, shown] if is_uri(shown) else [f"{name}={shown}"]
                 else:
                     out.append(token.raw)
                     flag = token.raw
@@ -168,7 +178,8 @@ class _Filler:
             case "folder made":
                 return self._shown(self.outputs)
             case "folder":
-                return self._shown(posixpath.dirname(self.files[0]) if self.files else "uploads")
+                file = next((file for file in self.files if not is_uri(file)), None)
+                return self._shown(posixpath.dirname(file) if file else "uploads")
             case "text":
                 return shlex.quote(self.prompt)
             case "file":
@@ -181,14 +192,15 @@ class _Filler:
         """Whether a bundled sample stands where the user's file of its kind should."""
         kind = inside.rpartition(".")[2].lower()
         sample = self.replace_samples and inside.removeprefix(f"{self.skill}/").startswith(_SAMPLES)
-        return sample and any(_is_kind(file, kind) for file in self.files)
+        return sample and any(self._is_kind(file, kind) for file in self.files)
+
+    def _is_kind(self, file: str, extension: str) -> bool:
+        return bool(extension) and (file + self.kinds.get(file, "")).lower().endswith(f".{extension}")
 
     def _input(self, hole: Placeholder, text: str, *, several: bool) -> str:
         if text not in self.given:
             left = [file for file in self.files if file not in self.used]
-            fitting = [
-                file for file in left if hole.extension and file.lower().endswith(f".{hole.extension}")
-            ]
+            fitting = [file for file in left if self._is_kind(file, hole.extension)]
             several = several or bool(hole.words & vocabulary.SEVERAL)
             chosen = (fitting or left) if several else (fitting or left)[:1]
             if not chosen:
@@ -234,6 +246,8 @@ class _Filler:
 
     def _shown(self, path: str) -> str:
         """A path from the working directory, as a word of a command that runs in ``cwd``."""
+        if is_uri(path):
+            return shlex.quote(path)
         if path.startswith("/") and self.cwd.startswith("/"):
             return shlex.quote(
                 posixpath.relpath(path, self.cwd) if path.startswith(self.skill + "/") else path
@@ -243,10 +257,6 @@ class _Filler:
         if self.cwd.startswith("/"):
             return f'"$OLDPWD"/{shlex.quote(path)}'
         return shlex.quote(posixpath.relpath(path, self.cwd))
-
-
-def _is_kind(file: str, extension: str) -> bool:
-    return bool(extension) and file.lower().endswith(f".{extension}")
 
 
 def _kind(hole: Placeholder, flag: str) -> str:

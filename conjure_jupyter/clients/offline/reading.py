@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
+from ...artifacts.kinds import extension_for
+from ...artifacts.uris import is_uri
+from ...timeline.rendering import CAPTURED_HEAD
 from ...types import Message
 from ..base import Request
 
 _SKILL = re.compile(
     r"<skill>\s*<name>([^<]*)</name>\s*<description>([^<]*)</description>\s*<location>([^<]*)</location>\s*</skill>"
 )
+#: How ``artifacts.section`` lists a name that the user gave.
+_REGISTERED = re.compile(r'<artifact name="[^"]*" type="([^"]*)"[^<>]*uri="(file://[^"]+)"')
+_URI = re.compile(r"(?<![\w@/])((?:file://[\w.%-]+|skill://[\w.%-]+/assets/[\w./%-]+))")
 #: How ``prompt.session_instructions`` names the folder that lies beside the notebook.
 NOTEBOOK_FOLDER = re.compile(r"<notebook_folder>([^<]*)</notebook_folder>")
 #: Elements that the session puts into a message; what they hold is not the user's.
-_ASIDES = ("available_skills", "skills", "skills_not_listed", "environment", "system-reminder")
+_ASIDES = ("available_skills", "skills", "skills_not_listed", "artifacts", "environment", "system-reminder")
 
 #: How the result of a call begins whose turn was stopped or interrupted.
 _CUT_SHORT = ("Interrupted", "Stopped", "Not run")
 
 _LISTED_UPLOAD = re.compile(
-    r"^[ \t]*[-*•][ \t]+`?((?:[^\s`]*/)?uploads/[^`\n]+?)`?(?:[ \t]+\([^()\n]*\))?[ \t]*$", re.MULTILINE
+    r"^[ \t]*[-*•][ \t]+`?((?:[^\s`]*/)?uploads/[^`\n]+?)`?"
+    r"(?:[ \t]+\([^()\n]*\))?(?:[ \t]+\[\[S:\d+\]\])?[ \t]*$",
+    re.MULTILINE,
 )
 _QUOTED = re.compile(r"""(["'`])([^"'`\n]*\.[A-Za-z]\w{0,7})\1""")
 _NAMED = re.compile(r"(?<![\w@/.~-])(?:file://|@)?((?:[\w.~-]*/)*[\w-][\w.-]*\.[A-Za-z]\w{0,7})\b(?![\w/])")
-_ADDRESS = re.compile(r"(?:https?|skill)://\S+|\b[\w-]+\.(?:com|org|net|io|ai)\b")
+_ADDRESS = re.compile(r"\b(?!file:)[A-Za-z][\w+.-]{0,20}://\S+|\b[\w-]+\.(?:com|org|net|io|ai)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ class Reading:
         words: the user's own part of what was said last.
         files: paths of the files they are about, as tools can read them, in the order named.
         named: those of them that were named just now, not earlier in the conversation.
+        kinds: extensions of registered artifacts, whose names need not have one, by URI.
         calls: those made since the prompt.
         earlier: those made before it.
         tools: names of the tools on offer.
@@ -76,6 +86,7 @@ class Reading:
     words: str
     files: tuple[str, ...]
     named: tuple[str, ...]
+    kinds: Mapping[str, str]
     calls: tuple[Call, ...]
     earlier: tuple[Call, ...]
     tools: frozenset[str]
@@ -94,12 +105,14 @@ def read(request: Request) -> Reading:
         run -= 1
     together = "\n".join(_said(message) for message in messages[run : start + 1])
     answers = [message for message in messages if message["role"] == "assistant"]
+    kinds = _registered([request.system, *said])
     return Reading(
         skills=_skills([request.system, *said]),
         prompts=tuple(" ".join(_own(text).split()) for text in (*said[-1:], together)),
         words=_own_words(asked[-1]) if asked else "",
-        files=_files(said, 0, request.system),
-        named=_files(said, len(asked) - 1 - (start - run), request.system),
+        files=_files(said, 0, request.system, kinds),
+        named=_files(said, len(asked) - 1 - (start - run), request.system, kinds),
+        kinds=kinds,
         calls=tuple(_calls(messages[start:])),
         earlier=tuple(_calls(messages[: start + 1])),
         tools=frozenset(tool.get("name", "") for tool in request.tools),
@@ -154,6 +167,12 @@ def _skills(texts: Iterable[str]) -> tuple[ListedSkill, ...]:
     return tuple(found.values())
 
 
+def _registered(texts: Iterable[str]) -> dict[str, str]:
+    """The names that the user gave, as URIs that a shell takes for one word, with their extensions."""
+    found = (groups for text in texts for groups in _REGISTERED.findall(text))
+    return {html.unescape(uri): extension_for(html.unescape(kind)) for kind, uri in found}
+
+
 def _calls(messages: list[Message]) -> Iterator[Call]:
     asked: dict[str, dict[str, Any]] = {}
     for message in messages:
@@ -166,20 +185,25 @@ def _calls(messages: list[Message]) -> Iterator[Call]:
 
 
 def result_text(block: dict[str, Any]) -> str:
-    """The text of a ``tool_result`` block; other content is named in brackets."""
+    """The text of a ``tool_result`` block; other content is named in brackets.
+
+    What the session adds of artifacts that the call made is no output of the call.
+    """
     content = block.get("content") or ""
     if isinstance(content, str):
         return content
-    return "\n".join(part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in content)
+    texts = (part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in content)
+    return "\n".join(text for text in texts if not text.startswith(CAPTURED_HEAD))
 
 
-def _files(said: list[str], since: int, system: str) -> tuple[str, ...]:
+def _files(said: list[str], since: int, system: str, registered: Iterable[str]) -> tuple[str, ...]:
     """Files of the last text that names any, from text number ``since`` on."""
     uploads: dict[str, str] = {}
     found: list[str] = []
     folder = NOTEBOOK_FOLDER.search(system)
+    names = {unquote(uri): uri for uri in registered}
     for at, text in enumerate(said):
-        named = list(_named(text))
+        named = list(_named(_own(text), names))
         uploads.update((path.rpartition("/")[2], path) for path in named if "uploads/" in path)
         paths = [_placed(path, uploads, html.unescape(folder[1]) if folder else None) for path in named]
         if paths and at >= since:
@@ -187,9 +211,24 @@ def _files(said: list[str], since: int, system: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _named(text: str) -> Iterator[str]:
-    text = _ADDRESS.sub(" ", text)
+def _named(text: str, registered: Mapping[str, str]) -> Iterator[str]:
+    """The files that a text names, in order; ``registered`` has the URI of each registered one.
+
+    Its keys are the URIs as the user may write them, with nothing percent-encoded.
+    """
     spans: list[tuple[int, str]] = []
+
+    def take_uri(match: re.Match[str]) -> str:
+        uri: str | None = match[1].rstrip(".")
+        if match[1].startswith("file://"):
+            uri = registered.get(unquote(match[1])) or registered.get(unquote(match[1].rstrip(".")))
+        if uri is None:
+            return match[0]  # a file of the user's, not a name she gave
+        spans.append((match.start(), uri))
+        return " " * len(match[0])
+
+    text = _URI.sub(take_uri, text)
+    text = _ADDRESS.sub(lambda match: " " * len(match[0]), text)
 
     def take(match: re.Match[str]) -> str:
         path = match[match.lastindex or 0].strip()
@@ -207,7 +246,9 @@ def _named(text: str) -> Iterator[str]:
 
 
 def _placed(path: str, uploads: dict[str, str], folder: str | None) -> str:
-    """Where tools can read a file that the user names."""
+    """Where tools can read a file that the user names; URIs are resolved by the tools."""
+    if is_uri(path):
+        return path
     upload = uploads.get(path.rpartition("/")[2])
     if upload:
         return upload

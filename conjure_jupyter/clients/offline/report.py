@@ -24,7 +24,7 @@ HOW_TO_GO_LIVE = (
     "restart the kernel."
 )
 
-_FILE_ROW = re.compile(r"^ *(\d[\d.]* (?:bytes?|[KMGT]B))  (.+)$", re.MULTILINE)
+_FILE_ROW = re.compile(r"^ *(\d[\d.]* [KMGT]?B)  (.+)$", re.MULTILINE)
 #: What is different in every run and says nothing: a time, the session's folder.
 _VOLATILE = re.compile(r"\n\[took \d+ s\]\s*$|(?:/[^\s\"']{0,300})?/sessions/[\w.-]{1,80}/work/")
 
