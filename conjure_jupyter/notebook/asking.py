@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import keyword
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from ..conversation import DryRun, Reply, Turn
@@ -34,7 +34,7 @@ class Asking:
         literal: nothing in the words stands for something else.
 
     Raises:
-        ConjureError: an option is wrong, or names a skill or file that is not there.
+        ConjureError: an option is wrong, or names a skill that is not there.
     """
 
     def __init__(self, desk: Desk, options: Namespace, words: str, *, literal: bool = False) -> None:
@@ -45,11 +45,27 @@ class Asking:
         self.options = options
         if options.skill is not None:
             desk.registry.get(options.skill)
-        self.prompt = Prompt(words) if literal else self._interpolate(words)
+        self._words = words
+        self._literal = literal
 
-    def _interpolate(self, words: str) -> Prompt:
-        desk, files = self.desk, self.options.file or ()
-        return interpolate(words, desk.namespace(), desk.project, desk.scratch, files=files)
+    def _open(self) -> tuple[Open, Prompt]:
+        """The cell's session, and the prompt as it is meant there.
+
+        What names of artifacts stand for depends on the session; but a prompt that cannot be used must not
+        end the one that is open.
+        """
+        desk, given = self.desk, self.options
+        names: Collection[str] = ()
+        if not given.new:
+            artifacts = desk.session(given.session, replay=given.replay).session.artifacts
+            names = {entry.name for entry in artifacts.registered()}
+        prompt = Prompt(self._words)
+        if not self._literal:
+            files = given.file or ()
+            prompt = interpolate(
+                self._words, desk.namespace(), desk.project, desk.scratch, files=files, registered=names
+            )
+        return desk.session(given.session, new=given.new, replay=given.replay), prompt
 
     def run(self) -> Any:
         """Ask and wait by blocking."""
@@ -79,10 +95,10 @@ class Asking:
     def _get_ready(self) -> _Ready | Turn | None:
         """Everything up to the start of the turn, or the value of a cell that does not wait for one."""
         desk, given = self.desk, self.options
-        opened = desk.session(given.session, new=given.new, replay=given.replay)
+        opened, prompt = self._open()
         settings = desk.settings()
         options: dict[str, Any] = {
-            "files": self.prompt.files,
+            "files": prompt.files,
             "skill": given.skill,
             "system": given.system,
         }
@@ -91,14 +107,15 @@ class Asking:
             chosen = getattr(given, name)
             options[name] = getattr(settings, name) if chosen is None else chosen
         if given.dry_run:
-            _show_dry_run(opened.session.dry_run(self.prompt.content, **options), desk)
+            _show_dry_run(opened.session.dry_run(prompt.content, **options), desk)
             return None
         if given.retry:
             options["retry"] = desk.earlier_turn(opened)
 
         def start(**more: Any) -> Turn:
-            return opened.session.start(self.prompt.content, **options, **more)
+            return opened.session.start(prompt.content, **options, **more)
 
+        desk.tell_news()
         kind = frontend.kind(desk.shell)
         if kind != "headless" and (earlier := desk.last_session()):
             say(f"The last session here was {earlier}; go on with it by %claude resume")
@@ -130,6 +147,7 @@ class Asking:
         self._assign(reply)
 
     def _note(self, ready: _Ready) -> None:
+        self.desk.tell_news()
         reply = ready.wait.reply
         if reply is not None:
             self.desk.remember(ready.opened, reply)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..conversation import Reply, Turn, Verdict
-from ..conversation.store import session_folder, session_ids
-from ..errors import SessionError, SettingsError
-from ..types import ToolCall, ToolResult
+from ..conversation.store import session_ids
+from ..errors import SessionError
 from . import frontend
-from .asking import LATER, Asking
+from .asking import Asking
 from .options import choose
-from .record import Call, Record, Text
-from .render import as_html
-from .view import say, show
+from .record import Record
+from .sessions import sessions
+from .traces import trace
+from .undoing import undo
+from .view import say
 from .visible import one_line
-from .words import call_line, footer, money
+from .words import counted, footer, money
 
 if TYPE_CHECKING:
-    from ..conversation import Session
-    from ..types import Block
     from .desk import Desk, Open
 
 #: Each sub-command, what may follow it, and what it does.
@@ -30,12 +28,18 @@ HELP = {
     "status": ("", "who answers, the session, its skills, what runs and what waits"),
     "new": ("[NAME]", "start a new session; NAME makes it one of its own"),
     "resume": ("[ID]", "go on with an earlier session of this folder; the last one without ID"),
-    "sessions": ("[--delete ID]", "the sessions of this folder; --delete erases one"),
+    "sessions": (
+        "[--delete ID | --prune [DAYS] [--dry-run]]",
+        "the sessions of this folder; --delete erases one, --prune those not used for DAYS",
+    ),
     "cost": ("", "tokens and money of this kernel's sessions"),
     "stop": ("", "stop what runs in the background; what was done so far is kept"),
     "approve": ("[yes|no [WORDS]]", "answer for calls that wait; WORDS are told to Claude"),
     "trace": ("[N]", "the tool calls of turn N in full; of the last turn without N"),
-    "undo": ("", LATER),
+    "undo": (
+        "[TURN] [--dry-run]",
+        "put files back as they were before TURN (the last one) and go on from there; --dry-run previews",
+    ),
     "fix": ("[WORDS]", "ask about the last error, with the code that raised it"),
     "model": ("[NAME]", "the model, or another one from here on"),
     "help": ("", "this list"),
@@ -64,6 +68,7 @@ class Commands:
         """
         word, _, rest = line.strip().partition(" ")
         name = choose(word or "help", list(HELP), "sub-command of %claude (a question goes below %%claude)")
+        self._desk.tell_news()
         return getattr(self, name)(rest.strip())
 
     def help(self, _: str) -> None:
@@ -83,17 +88,11 @@ class Commands:
     def resume(self, wanted: str) -> None:
         """An earlier session."""
         session = self._desk.resume(wanted or _latest(self._desk)).session
-        say(f"Session {session.id}: {session.turns} turns so far")
+        say(f"Session {session.id}: {counted(session.turns, 'turn')} so far")
 
     def sessions(self, rest: str) -> None:
         """The sessions of this folder."""
-        option, _, session_id = rest.partition(" ")
-        if option == "--delete" and session_id.strip():
-            _delete(self._desk, session_id.strip())
-        elif rest:
-            raise SettingsError("%claude sessions", "takes nothing, or --delete ID")
-        else:
-            say(sessions(self._desk))
+        sessions(self._desk, rest)
 
     def cost(self, _: str) -> None:
         """Tokens and money."""
@@ -104,7 +103,7 @@ class Commands:
         turns = [turn for found in self._desk.opened().values() for turn in _running(found)]
         for turn in turns:
             turn.stop()
-        say(f"Stopped {len(turns)} turn{'s' if len(turns) != 1 else ''}" if turns else "Nothing runs")
+        say(f"Stopped {counted(len(turns), 'turn')}" if turns else "Nothing runs")
 
     def approve(self, rest: str) -> Reply | None:
         """The user's word."""
@@ -112,11 +111,11 @@ class Commands:
 
     def trace(self, rest: str) -> None:
         """A turn's calls."""
-        _trace(self._desk, rest)
+        trace(self._desk, rest)
 
-    def undo(self, _: str) -> None:
-        """Not yet."""
-        raise SettingsError("%claude undo", LATER)
+    def undo(self, rest: str) -> None:
+        """Back to before a turn."""
+        undo(self._desk, rest)
 
     def fix(self, words: str) -> Any:
         """Ask about the last error."""
@@ -140,13 +139,6 @@ def overview() -> str:
     return f"{listed}\n\n%%claude? documents the cell, %config ConjureMagics the settings."
 
 
-def _current(desk: Desk) -> Open:
-    opened = desk.current()
-    if opened is None:
-        raise SessionError("There is no session yet in this kernel; %%claude starts one")
-    return opened
-
-
 def status(desk: Desk) -> str:
     """Who answers, where, with what, and what goes on."""
     settings = desk.settings()
@@ -156,7 +148,7 @@ def status(desk: Desk) -> str:
         session = opened.session
         lines += [
             f"Client:   {session.client.name}",
-            f"Session:  {session.id} ({session.turns} turns) in {session.folder}",
+            f"Session:  {session.id} ({counted(session.turns, 'turn')}) in {session.folder}",
         ]
     else:
         lines.append("Session:  none yet; %%claude starts one")
@@ -183,29 +175,13 @@ def _latest(desk: Desk) -> str:
     return earlier[-1]
 
 
-def sessions(desk: Desk) -> str:
-    """The sessions of this folder, the oldest first."""
-    here = {found.session.id: name for name, found in desk.opened().items()}
-    ids = session_ids(desk.project, desk.settings())
-    lines = (name + (f"  open here as {here[name]!r}" if name in here else "") for name in ids)
-    return "\n".join(lines) or "No sessions in this folder yet"
-
-
-def _delete(desk: Desk, session_id: str) -> None:
-    if any(found.session.id == session_id for found in desk.opened().values()):
-        raise SessionError(f"Session {session_id!r} is open here; start another with %claude new first")
-    folder = session_folder(session_id, desk.project, desk.settings())
-    shutil.rmtree(folder)
-    say(f"Erased session {session_id}")
-
-
 def costs(desk: Desk) -> str:
     """Tokens and money of the open sessions, and of them together."""
     lines, total, known = [], 0.0, True
     for name, found in desk.opened().items():
         session = found.session
         record = Record(usage=session.usage, cost=session.cost)
-        lines.append(f"{name}: {session.turns} turns, {footer(record) or 'nothing used'}")
+        lines.append(f"{name}: {counted(session.turns, 'turn')}, {footer(record) or 'nothing used'}")
         known = known and session.cost is not None
         total += session.cost or 0.0
     if len(lines) > 1:
@@ -238,41 +214,3 @@ def _approve(desk: Desk, rest: str) -> Reply | None:
     finally:
         if wait.reply is not None:
             desk.remember(opened, wait.reply)
-
-
-def _trace(desk: Desk, rest: str) -> None:
-    session = _current(desk).session
-    if rest and not rest.isdecimal():
-        raise SettingsError("%claude trace", f"expected the number of a turn, got {rest!r}")
-    number = int(rest) if rest else session.turns
-    if not 0 < number <= session.turns:
-        raise SettingsError("%claude trace", f"there is no turn {number}; the session has {session.turns}")
-    record = trace(session, number)
-    calls = "\n".join(call_line(call) for call in record.calls()) or f"Turn {number} has no tool calls"
-    show({"text/plain": calls, "text/html": as_html(record, desk.style())})
-
-
-def trace(session: Session, number: int) -> Record:
-    """A turn as the log has it."""
-    record = Record()
-    blocks: Sequence[Block] = session.timeline.blocks if session.timeline else []
-    calls: dict[str, Call] = {}
-    for block in blocks:
-        if block.turn != number:
-            continue
-        if block.kind == "assistant":
-            for part in block.data["message"].get("content") or []:
-                if part.get("type") == "text":
-                    record.items.append(Text(part["text"]))
-                elif part.get("type") == "tool_use":
-                    call = ToolCall(part["id"], part["name"], part["input"])
-                    calls[call.id] = Call(call.id, call.name, call.input, "waiting")
-                    record.items.append(calls[call.id])
-        elif block.kind == "tool_result" and block.data["tool_use_id"] in calls:
-            data = block.data
-            made = calls[data["tool_use_id"]]
-            made.state = "done"
-            made.result = ToolResult(
-                data["tool_use_id"], data["content"], data.get("is_error", False), data.get("meta") or {}
-            )
-    return record

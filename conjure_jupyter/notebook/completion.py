@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 MOST = 200
 
 _CELL = re.compile(r"%%(?:claude|conjure)(?:\s|$)")
-_LINE = re.compile(r"%(?:claude|conjure)\s+(?:(\w+)\s+)?(\S*)$")
+_LINE = re.compile(r"%(?:claude|conjure)\s+(?:(\w+)\s+(?:\S+\s+)*)?(\S*)$")
+_ARTIFACTS = re.compile(r"(?:[\w.]+\s*=\s*)?%artifacts\s+(?:(\w+)\s+((?:\S+\s+)*))?(\S*)$")
 _SKILLS = re.compile(r"%skills\s+(\S*)$")
 _LOAD = re.compile(r"%skills_load\s(?:.*\s)?(\S*)$")
 _OPTION = re.compile(r"(?:^|\s)(--[\w-]*)$")
@@ -25,6 +26,13 @@ _VALUE = re.compile(r"(--[\w-]+)(?:\s+|=)(\S*)$")
 _MENTION = re.compile(r"(?:^|[\s(\[{\"'`,;])@([^\s@]*)$")
 _URL = re.compile(r"file://(\S*)$")
 _BRACE = re.compile(r"(?:^|[^{])\{(\w*)$")
+
+#: What may follow sub-commands of ``%claude`` that take words of a list.
+_WORDS = {
+    "approve": ("yes", "no"),
+    "sessions": ("--delete", "--prune", "--dry-run"),
+    "undo": ("--dry-run",),
+}
 
 
 class Completion:
@@ -83,6 +91,8 @@ class Completion:
         line = before.lstrip()
         if match := _LINE.match(line):
             return match[2], _starting(match[2], self._arguments(match[1]))
+        if match := _ARTIFACTS.match(line):
+            return match[3], self._artifacts(match[1], match[2] or "", match[3])
         if match := _SKILLS.match(line):
             return match[1], _starting(match[1], self._skills())
         if match := _LOAD.match(line):
@@ -130,10 +140,38 @@ class Completion:
 
                 desk = self._desk()
                 return reversed(session_ids(desk.project, desk.settings()))
-            case "approve":
-                return ("yes", "no")
             case _:
-                return ()
+                return _WORDS.get(command, ())
+
+    def _artifacts(self, command: str | None, before: str, part: str) -> list[str]:
+        """What may follow ``%artifacts``: sub-commands, then names, then sources and places."""
+        from .artifacts import HELP
+
+        named = bool(before)
+        match command:
+            case None:
+                return _starting(part, HELP)
+            case "add" if named:
+                return [*self._paths(part), *_starting(part, self._variables())]
+            case "save" if named:
+                return [*self._paths(part), *_starting(part, ["--overwrite"])]
+            case "get" | "save" if not named:
+                return _starting(part, [*self._names(), *self._files()])
+            case "remove" if not named:
+                return _starting(part, self._names())
+            case _:
+                return []
+
+    def _names(self) -> list[str]:
+        """Registered names of the session that the next cell goes on with."""
+        opened = self._desk().current()
+        return [entry.name for entry in opened.session.artifacts.registered()] if opened else []
+
+    def _files(self) -> list[str]:
+        """Its files that were given or made, the newest first."""
+        opened = self._desk().current()
+        files = opened.session.artifacts.discovery.current() if opened else []
+        return [found.path for found in reversed(files) if found.visibility == "external"]
 
     def _skills(self) -> list[str]:
         return [skill.name for skill in self._desk().registry.list()]
@@ -148,9 +186,10 @@ class Completion:
 
     def _words(self, before: str) -> tuple[str, list[str]]:
         if match := _URL.search(before):
-            return match[1], self._paths(match[1])
+            return match[1], _each_once([*_starting(match[1], self._names()), *self._paths(match[1])])
         if match := _MENTION.search(before):
-            return match[1], [*self._paths(match[1]), *_starting(match[1], self._variables())]
+            part, known = match[1], [*self._variables(), *self._names()]
+            return part, _each_once([*self._paths(part), *_starting(part, known)])
         if match := _BRACE.search(before):
             return match[1], _starting(match[1], self._variables())
         return "", []
@@ -172,6 +211,10 @@ class Completion:
             for entry in entries
             if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith("."))
         ]
+
+
+def _each_once(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
 
 
 def _starting(part: str, names: Iterable[str]) -> list[str]:

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 from ..engine import engine
 from ..errors import ConjureError, SettingsError
 from ..paths import write_atomic
+from ..wording import size_text
 from . import render
 from .visible import bounded, visible
-from .words import size
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 NOTEBOOK = "01_quickstart.ipynb"
 
-#: What the quickstart needs beside itself.
-COMPANIONS = ("data", "skills")
+#: The tutorials that follow it, where they are shipped, and what all of them need.
+COMPANIONS = ("02_artifacts.ipynb", "data", "skills")
 
 #: Seconds one cell may take.
 CELL_TIMEOUT = 600
@@ -99,7 +99,7 @@ def prepare(folder: Path, say: Say) -> None:
 def _files(source: Path) -> Iterator[Path]:
     yield source / NOTEBOOK
     for name in COMPANIONS:
-        for path in (source / name).rglob("*"):
+        for path in (source / name, *(source / name).rglob("*")):
             parts = path.relative_to(source).parts
             if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in parts):
                 yield path
@@ -232,7 +232,7 @@ def _tell(data: dict[str, Any], folder: Path, say: Say) -> None:
     say("")
     say(bounded(data["text"], ANSWER).strip())
     for file in data["files"]:
-        say(f"  made {_place(folder, file['path'])} ({size(file['size'])})")
+        say(f"  made {_place(folder, file['path'])} ({size_text(file['size'])})")
     if data["error"]:
         say(f"  {visible(data['error'])}")
 

@@ -21,8 +21,10 @@ from ..skills import SkillRegistry, default_roots, load_all
 from . import frontend, outputs
 from .approvals import Asker
 from .cell import Wait
+from .interpolate import MISSING, NAME, lookup
 from .render import Style
-from .view import FinalView, LiveView, QuietView, TerminalView, View
+from .sessions import Housekeeping
+from .view import FinalView, LiveView, QuietView, TerminalView, View, say
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -60,6 +62,7 @@ class Desk:
         self._registry: SkillRegistry | None = None
         self._scratch: Path | None = None
         self._told_of_last = False
+        self._housekeeping = Housekeeping()
         outputs.register(shell)
 
     # Skills ------------------------------------------------------------------------------------------
@@ -69,20 +72,21 @@ class Desk:
         """The skills of this kernel: those of the default folders, of the settings, and those loaded."""
         if self._registry is None:
             settings = self.settings()
-            paths = [self._beside(path) for path in settings.skill_paths]
+            paths = [self.beside(path) for path in settings.skill_paths]
             self._registry = SkillRegistry(paths, roots=default_roots(self.project))
         return self._registry
 
     def load_skills(self, paths: Sequence[str]) -> SkillList:
         """Load folders and archives; relative ones are looked for beside the notebook, then in the cwd."""
-        loaded = load_all([self._beside(path) for path in paths])
+        loaded = load_all([self.beside(path) for path in paths])
         self.registry.register(loaded)
         for found in self._open.values():
             # The session copies them anew: a script may have changed where the SKILL.md has not.
             found.session.add_skills(loaded)
         return loaded
 
-    def _beside(self, path: str) -> Path:
+    def beside(self, path: str) -> Path:
+        """A path as the user means it: beside the notebook when it is there, else from the cwd."""
         given = Path(path).expanduser()
         beside = self.project / given
         return beside if beside.exists() or given.is_absolute() else given.absolute()
@@ -96,6 +100,17 @@ class Desk:
     def current(self) -> Open | None:
         """The session that cells without ``--session`` go on with, when there is one."""
         return self._open.get((self.name, None)) or next(reversed(self._open.values()), None)
+
+    def existing(self) -> Open:
+        """The same, where there has to be one.
+
+        Raises:
+            SessionError: there is none.
+        """
+        opened = self.current()
+        if opened is None:
+            raise SessionError("There is no session yet in this kernel; %%claude starts one")
+        return opened
 
     def session(self, name: str | None, *, new: bool = False, replay: str | None = None) -> Open:
         """The session of that name: the one open here, the one on disk, or a new one.
@@ -152,6 +167,7 @@ class Desk:
 
     def _keep(self, key: tuple[str, str | None], opened: Open) -> Open:
         self._open[key] = opened
+        self._housekeeping.begin(self)
         return opened
 
     def _close(self, key: tuple[str, str | None]) -> None:
@@ -174,6 +190,10 @@ class Desk:
             if not name.startswith("_") and (name not in hidden or hidden[name] is not value)
         }
 
+    def value(self, name: str) -> Any:
+        """The value of a variable, or of an attribute of one; ``MISSING`` when there is none."""
+        return lookup(name, self.namespace()) if NAME.fullmatch(name) else MISSING
+
     def last_session(self) -> str | None:
         """The latest session of this folder that is not open here; asked once in a kernel."""
         if self._told_of_last:
@@ -182,6 +202,11 @@ class Desk:
         here = {found.session.id for found in self._open.values()}
         earlier = [name for name in session_ids(self.project, self.settings()) if name not in here]
         return earlier[-1] if earlier else None
+
+    def tell_news(self) -> None:
+        """Say what was done in the background since the last cell."""
+        if told := self._housekeeping.news():
+            say(told)
 
     def scratch(self) -> Path:
         """A private folder for variables that are attached as files; a new one at each call."""

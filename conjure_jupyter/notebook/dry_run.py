@@ -6,9 +6,10 @@ import json
 from html import escape
 
 from ..conversation import DryRun
+from ..wording import size_text
 from .render import Style
 from .visible import bounded, one_line, visible
-from .words import money, size
+from .words import money
 
 #: Characters of the system prompt and of one message that are shown.
 SHOWN = 20_000
@@ -32,14 +33,17 @@ def plain(plan: DryRun) -> str:
     """The plan as text."""
     lines = ["Nothing was sent."]
     lines += [f"{name + ':':15} {value}" for name, value in facts(plan)]
-    lines += [f"{'File:':15} {one_line(file.path, 200)} ({size(file.size)})" for file in plan.files]
+    lines += [f"{'File:':15} {one_line(file.path, 200)} ({size_text(file.size)})" for file in plan.files]
     lines += ["", "System prompt:", bounded(plan.system, SHOWN), "", "Message:", _last(plan)]
     return "\n".join(lines)
 
 
 def as_html(plan: DryRun, style: Style) -> str:
     """The plan as HTML; the long parts are folded."""
-    rows = [*facts(plan), *(("File", f"{visible(file.path)} ({size(file.size)})") for file in plan.files)]
+    rows = [
+        *facts(plan),
+        *(("File", f"{visible(file.path)} ({size_text(file.size)})") for file in plan.files),
+    ]
     listed = "".join(f"<li>{escape(name)}: {escape(style.told(value))}</li>" for name, value in rows)
     parts = [
         ("System prompt", bounded(plan.system, SHOWN)),

@@ -1,26 +1,29 @@
 """What a cell's words stand for: variables of the kernel, and files to attach.
 
 ``{name}`` and ``{name.attr}`` are replaced by the value of a kernel variable; ``{{name}}`` is literal; all
-other braces stay as they are. ``@path``, ``@variable`` and ``file://name`` attach what exists and are left
-alone where nothing does, so that e-mail addresses and decorators in code pass through unchanged.
+other braces stay as they are. ``@path``, ``@variable`` and ``file://path`` attach what exists and are left
+alone where nothing does, so that e-mail addresses and decorators in code pass through unchanged. So is
+``file://name`` of a registered artifact: Claude's tools read it by that name, and ``@name`` stands for it.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from ..artifacts.uris import file_uri
 from ..errors import PathNotFoundError
 from ..types import Content
 from .values import attachable, preview
 
-_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-_BRACES = re.compile(r"\{\{(" + _NAME + r")\}\}|(?<!\{)\{(" + _NAME + r")\}(?!\})")
+_DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+NAME = re.compile(_DOTTED)
+_BRACES = re.compile(r"\{\{(" + _DOTTED + r")\}\}|(?<!\{)\{(" + _DOTTED + r")\}(?!\})")
 _FILE_URL = re.compile(r"\bfile://(\S+)")
 _MENTION = re.compile(r"(?<![^\s(\[{<\"'`,;])@(\"[^\"\n]+\"|[^\s@]+)")
 _TAIL = ".,;:!?)]}>'\"`*"
@@ -35,7 +38,8 @@ _MAGIC: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (lambda head: head[:4] == b"RIFF" and head[8:12] == b"WEBP", "image/webp"),
 )
 
-_MISSING = object()
+#: What stands for a variable that is not there.
+MISSING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ def interpolate(
     scratch: Callable[[], Path],
     *,
     files: Sequence[str] = (),
+    registered: Collection[str] = (),
 ) -> Prompt:
     """Fill in variables and gather attachments.
 
@@ -74,60 +79,83 @@ def interpolate(
         folder: where relative paths start: the notebook's folder.
         scratch: makes a folder for variables that are attached as files.
         files: paths given as options; these must exist.
+        registered: names of the session's artifacts.
 
     Raises:
         PathNotFoundError: a path given as an option does not exist.
     """
     found: dict[Path, None] = {}
-    images: list[Content] = []
     for name in files:
         path = _path(name, folder)
         if path is None:
             raise PathNotFoundError(name, "no such file")
         found[path] = None
-    for kind, candidate in _mentions(text):
-        for name in _without_tail(candidate):
-            path = _path(name, folder) or (_path(unquote(name), folder) if kind == "url" else None)
+    parts, done = [], 0
+    for mention in _mentions(text):
+        for name in _without_tail(mention.name):
+            if not mention.at and (name in registered or unquote(name) in registered):
+                break
+            path = _path(name, folder) or (None if mention.at else _path(unquote(name), folder))
+            if path is None and mention.at:
+                value = lookup(name, namespace)
+                path = None if value is MISSING else attachable(name, value, scratch)
             if path is not None:
                 found[path] = None
                 break
-            value = _lookup(name, namespace) if kind == "mention" else _MISSING
-            attached = None if value is _MISSING else attachable(name, value, scratch)
-            if attached is not None:
-                found[attached] = None
+            if mention.at and name in registered:
+                parts += [text[done : mention.start], file_uri(name)]
+                done = mention.end - (len(mention.name) - len(name))
                 break
-    for path in found:
-        block = image_block(path)
-        if block is not None:
-            images.append(block)
-    filled = _BRACES.sub(lambda match: _fill(match, namespace), text)
-    return Prompt(filled, tuple(images), tuple(found))
+    said = "".join([*parts, text[done:]])
+    blocks = (image_block(path) for path in found)
+    return Prompt(
+        _BRACES.sub(lambda match: _fill(match, namespace), said),
+        tuple(block for block in blocks if block is not None),
+        tuple(found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """Words that may name something to attach.
+
+    Attributes:
+        name: what follows the sign, up to the next blank, or what is quoted.
+        at: the sign is ``@``, not ``file://``.
+        start, end: where sign and name stand.
+    """
+
+    name: str
+    at: bool
+    start: int
+    end: int
 
 
 def _fill(match: re.Match[str], namespace: Mapping[str, Any]) -> str:
     if match[1]:
         return "{" + match[1] + "}"
-    value = _lookup(match[2], namespace)
-    return match[0] if value is _MISSING else preview(value)
+    value = lookup(match[2], namespace)
+    return match[0] if value is MISSING else preview(value)
 
 
-def _lookup(dotted: str, namespace: Mapping[str, Any]) -> Any:
+def lookup(dotted: str, namespace: Mapping[str, Any]) -> Any:
+    """The value of ``name`` or ``name.attr``; ``MISSING`` when there is none."""
     first, *attributes = dotted.split(".")
-    value = namespace.get(first, _MISSING)
+    value = namespace.get(first, MISSING)
     for attribute in attributes:
-        if value is _MISSING:
+        if value is MISSING:
             break
         try:
-            value = getattr(value, attribute, _MISSING)
+            value = getattr(value, attribute, MISSING)
         except Exception:  # noqa: BLE001  a property of the user's may raise anything
-            return _MISSING
+            return MISSING
     return value
 
 
-def _mentions(text: str) -> Iterator[tuple[str, str]]:
-    found = [(match.start(), "url", match[1]) for match in _FILE_URL.finditer(text)]
-    found += [(match.start(), "mention", match[1].strip('"')) for match in _MENTION.finditer(text)]
-    return ((kind, name) for _, kind, name in sorted(found))
+def _mentions(text: str) -> list[_Mention]:
+    urls = (_Mention(match[1], False, *match.span()) for match in _FILE_URL.finditer(text))
+    ats = (_Mention(match[1].strip('"'), True, *match.span()) for match in _MENTION.finditer(text))
+    return sorted([*urls, *ats], key=lambda mention: mention.start)
 
 
 def _without_tail(candidate: str) -> Iterator[str]:

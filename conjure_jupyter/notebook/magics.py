@@ -93,12 +93,15 @@ class _Magics(Magics, Configured):
 
     @line("artifacts")
     @in_one_line
-    def artifacts(self, _: str) -> None:
-        """The artifact browser; comes in a later version."""
-        from ..errors import SettingsError
-        from .asking import LATER
+    def artifacts(self, line: str) -> Any:
+        """What was given, what was made, and what has a name: ``%artifacts [add|get|save|remove …]``.
 
-        raise SettingsError("%artifacts", LATER)
+        ``%artifacts help`` lists what may follow. ``file = %artifacts get outputs/report.csv`` gives a value
+        with .to_dataframe(), .bytes(), .text(), .path and .save(…).
+        """
+        from .artifacts import Artifacts
+
+        return Artifacts(self.desk).run(line)
 
     @options("%claude", OPTIONS)
     @cell("claude")

@@ -18,7 +18,7 @@ from ..conversation.reply import Reply
 from . import markdown
 from .record import Call, Note, Record, Text, from_reply
 from .visible import bounded, one_line, visible
-from .words import call_line, detail, ending, fact, footer, mark, size, summary
+from .words import call_line, detail, ending, fact, facts, footer, mark, notices, summary
 
 MIME = "application/vnd.conjure.reply+json"
 
@@ -100,7 +100,8 @@ def _told(record: Record, style: Style) -> Record:
     items: list[Any] = []
     for item in record.items:
         if isinstance(item, Call) and item.result is not None:
-            result = replace(item.result, content=style.told(item.result.text))
+            meta = json.loads(style.told(json.dumps(item.result.meta, ensure_ascii=False, default=str)))
+            result = replace(item.result, content=style.told(item.result.text), meta=meta)
             told = json.loads(style.told(json.dumps(item.input, ensure_ascii=False)))
             items.append(replace(item, input=told, result=result))
         elif isinstance(item, Text | Note):
@@ -120,8 +121,7 @@ def as_html(record: Record, style: Style) -> str:
         parts.append(f"<p><em>{escape(one_line(record.status, 300))}</em></p>")
     if record.files:
         rows = "".join(
-            f"<li><code>{escape(one_line(style.told(ref.path), 200))}</code>"
-            f" ({size(ref.size)}, {escape(one_line(ref.content_type))})</li>"
+            f"<li><code>{escape(one_line(style.told(ref.path), 200))}</code> ({escape(facts(ref))})</li>"
             for ref in record.files[:MOST_FILES]
         )
         parts.append(f"<p>Files:</p><ul>{rows}</ul>")
@@ -160,7 +160,8 @@ def _html_call(call: Call) -> str:
     line += f" ({escape(why)})" if why else ""
     output = bounded(call.result.text if call.result else call.output, OUTPUT)
     body = "".join(f"<pre><code>{escape(part)}</code></pre>" for part in (detail(call), output) if part)
-    return f"<details{' open' if call.failed else ''}><summary>{line}</summary>{body}</details>"
+    told = "".join(f"<p><em>{escape(notice)}</em></p>" for notice in notices(call))
+    return f"<details{' open' if call.failed else ''}><summary>{line}</summary>{body}</details>{told}"
 
 
 def as_markdown(record: Record, style: Style) -> str:
@@ -175,9 +176,10 @@ def as_markdown(record: Record, style: Style) -> str:
             case Call():
                 why = f" ({fact(item)})" if fact(item) else ""
                 said = markdown.code(summary(item))
-                parts.append(f"- {mark(item)} {markdown.literal(one_line(item.name, 60))} {said}{why}")
+                told = "".join(f"\n  - *{markdown.literal(notice)}*" for notice in notices(item))
+                parts.append(f"- {mark(item)} {markdown.literal(one_line(item.name, 60))} {said}{why}{told}")
     parts += [
-        f"- {markdown.code(one_line(style.told(ref.path), 200))} ({size(ref.size)})"
+        f"- {markdown.code(one_line(style.told(ref.path), 200))} ({markdown.literal(facts(ref))})"
         for ref in record.files[:MOST_FILES]
     ]
     if told := ending(record):
@@ -198,7 +200,7 @@ def plain(record: Record) -> str:
                 parts.append(f"[{one_line(text, 500)}]")
             case Call():
                 parts.append(call_line(item))
-    parts += [f"{one_line(ref.path, 200)} ({size(ref.size)})" for ref in record.files[:MOST_FILES]]
+    parts += [f"{one_line(ref.path, 200)} ({facts(ref)})" for ref in record.files[:MOST_FILES]]
     parts += [told for told in (ending(record), footer(record)) if told]
     return "\n".join(parts)
 
@@ -213,7 +215,13 @@ def as_json(reply: Reply, record: Record, style: Style) -> dict[str, Any]:
             for call in record.calls()
         ],
         "files": [
-            {"path": visible(style.told(ref.path)), "size": ref.size, "content_type": ref.content_type}
+            {
+                "path": visible(style.told(ref.path)),
+                "size": ref.size,
+                "content_type": ref.content_type,
+                "version": ref.version,
+                "kept": bool(ref.sha256),
+            }
             for ref in record.files[:MOST_FILES]
         ],
         "model": reply.model,

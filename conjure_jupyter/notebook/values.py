@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from ..artifacts.values import serialise
+from ..errors import ConjureError, InvalidArtifactError
+from ..fileref import FileRef
 
 #: Characters of one value, rows and columns of a table, items of a collection.
 MOST_TEXT, ROWS, COLUMNS, ITEMS = 20_000, 20, 30, 200
@@ -53,49 +56,22 @@ def _cut(text: str) -> str:
 def attachable(name: str, value: Any, scratch: Callable[[], Path]) -> Path | None:
     """A file that holds ``value``, or None when it is no data (a function, a class, a module).
 
-    A path is attached as it is; tables become CSV, figures and images PNG, text and bytes themselves,
-    collections JSON, anything else its preview.
+    A path is attached as it is; what has a form as a file in that form (see ``serialise``), and anything
+    else as its preview.
     """
     if inspect.ismodule(value) or inspect.isclass(value) or inspect.isroutine(value):
         return None
     if isinstance(value, Path):
         return value if value.is_file() else None
     try:
-        suffix, data = _serialised(value)
-    except Exception:  # noqa: BLE001  the user's object may raise anything; then it is not attached
+        made = serialise(value)
+        suffix, data = made.suffix, made.data
+    except InvalidArtifactError:
+        suffix, data = ".txt", preview(value).encode("utf-8", "replace")
+    except (ConjureError, OSError):  # a file of the session whose bytes are gone
         return None
+    if isinstance(value, FileRef):
+        name, suffix = value.name, ""
     path = scratch() / (name + suffix)
     path.write_bytes(data)
     return path
-
-
-def _serialised(value: Any) -> tuple[str, bytes]:
-    if isinstance(value, bytes | bytearray):
-        return ".bin", bytes(value)
-    if isinstance(value, str):
-        return ".txt", value.encode("utf-8", "replace")
-    for method in ("to_csv", "write_csv"):  # pandas, polars
-        if hasattr(value, method):
-            return ".csv", str(getattr(value, method)()).encode()
-    png = _png(value)
-    if png is not None:
-        return ".png", png
-    if isinstance(value, dict | list | tuple | int | float | bool):
-        return ".json", json.dumps(value, ensure_ascii=False, indent=1, default=str).encode()
-    return ".txt", preview(value).encode("utf-8", "replace")
-
-
-def _png(value: Any) -> bytes | None:
-    """A figure or image as PNG, by the ways that IPython's formatters use."""
-    made = value._repr_png_() if hasattr(value, "_repr_png_") else None
-    if isinstance(made, tuple):
-        made = made[0]
-    if isinstance(made, bytes):
-        return made
-    if hasattr(value, "savefig"):
-        from io import BytesIO
-
-        stream = BytesIO()
-        value.savefig(stream, format="png")
-        return stream.getvalue()
-    return None

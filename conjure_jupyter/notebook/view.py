@@ -230,12 +230,12 @@ class TerminalView(Painter):
             return
         from .record import from_reply
         from .visible import one_line
-        from .words import ending, footer, size
+        from .words import ending, facts, footer
 
         self.paint()
         record = from_reply(reply)
         for ref in record.files:
-            self._line(f"{one_line(ref.path, 200)} ({size(ref.size)})")
+            self._line(f"{one_line(ref.path, 200)} ({facts(ref)})")
         for told in (ending(record), footer(record)):
             if told:
                 self._line(told)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+from ..types import FileRef
+from ..wording import size_text
 from .record import Call, Record
 from .visible import bounded, one_line, visible
 
-#: Characters of a call's input that are shown.
-INPUT = 4_000
+#: Characters of a call's input, and notices of one call, that are shown.
+INPUT, NOTICES = 4_000, 20
 
 _ENDS = {
     "max_tokens": "The answer was cut off at its token limit (max_tokens). Say 'continue' in the next cell.",
@@ -47,6 +49,22 @@ def mark(call: Call) -> str:
     return ("✗" if call.failed else "✓") if call.state == "done" else "…"
 
 
+def notices(call: Call) -> list[str]:
+    """What the session changed about a call, such as a path it wrote to: one line each."""
+    said = (call.result.meta if call.result else {}).get("notices")
+    texts = (
+        [notice.get("text") for notice in said if isinstance(notice, dict)] if isinstance(said, list) else []
+    )
+    return [one_line(text, 500) for text in texts[:NOTICES] if isinstance(text, str)]
+
+
+def facts(ref: FileRef) -> str:
+    """Type, size and version of a file, and that its bytes were not kept."""
+    version = [] if ref.version is None else [f"v{ref.version}"]
+    lost = [] if ref.sha256 else ["too large to be kept"]
+    return ", ".join([one_line(ref.content_type), size_text(ref.size), *version, *lost])
+
+
 def fact(call: Call) -> str:
     """Why a call counts as failed, in a few words."""
     meta = call.result.meta if call.result else {}
@@ -79,16 +97,14 @@ def footer(record: Record) -> str:
     return " · ".join(parts)
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things: ``1 turn``, ``2 turns``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def money(usd: float) -> str:
     """An amount in words; no dollar sign, which front ends take for the start of a formula."""
     return "no cost" if usd == 0 else f"{usd:.4f} USD"
-
-
-def size(count: int) -> str:
-    """A number of bytes for people."""
-    if count < 1000:
-        return f"{count} B"
-    return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
 def call_line(call: Call) -> str:
@@ -97,4 +113,4 @@ def call_line(call: Call) -> str:
     line = f"{mark(call)} {one_line(call.name, 60)}: {summary(call)}{why}"
     if call.failed and call.result:
         line += "".join(f"\n    {row}" for row in bounded(call.result.text, 600).strip().splitlines()[-8:])
-    return line
+    return line + "".join(f"\n    [{notice}]" for notice in notices(call))

@@ -90,6 +90,27 @@ def test_the_quickstart_runs_as_a_user_runs_it(folder: Path, url: str, pages: Ca
     expect(notebook.errors).to_have_count(0)
 
 
+def test_the_artifacts_tutorial_shows_versions_and_undoes(
+    folder: Path, url: str, pages: Callable[[], Page]
+) -> None:
+    demo.prepare(folder, lambda line: None)
+    page = pages()
+    page.set_viewport_size({"width": 1280, "height": 8000})  # cells out of sight are not in the page
+    notebook = Notebook(page, url, "02_artifacts.ipynb")
+
+    notebook.run_all()
+
+    # The data frame as pandas shows it, and the preview of the file it became.
+    expect(notebook.panel.get_by_role("columnheader", name="revenue")).to_have_count(2)
+    planned = notebook.panel.locator("pre").filter(has_text="Undo turn 1 (Summarise")
+    expect(planned).to_contain_text("Removed: outputs/orders-by-month.svg")
+    listed = notebook.panel.get_by_role("listitem")
+    expect(listed.filter(has_text="file://orders").first).to_contain_text("DataFrame, text/csv")
+    made = listed.filter(has_text="outputs/orders-summary.md").filter(has_text="v1")
+    expect(made.last).to_be_visible()
+    expect(notebook.errors).to_have_count(0)
+
+
 def test_a_tool_call_opens_to_show_what_it_did(
     folder: Path, url: str, pages: Callable[[], Page], claude: Callable[..., str]
 ) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.builders import write_skill
+from conjure_jupyter.testing import FakeClaude
+from tests.builders import bash, write_skill
 
 from .conftest import Shell
 
@@ -39,6 +41,36 @@ def test_tab(shell: Shell, project: Path, cell: str, expected: list[str]) -> Non
     assert set(expected) <= found
     if "--model" not in cell:  # the SDK adds the models it knows, once it is imported
         assert found == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("%artifacts ", ["add", "get", "save", "remove", "help"]),
+        ("%artifacts re", ["remove"]),
+        ("%artifacts add total sales_", ["sales_total"]),
+        ("%artifacts add total sal", ["sales.csv", "sales_total"]),
+        ("%artifacts get ", ["sales_by_name", "outputs/made.csv", "uploads/sales_by_name.json"]),
+        ("file = %artifacts get sa", ["sales_by_name"]),
+        ("%artifacts save outputs/", ["outputs/made.csv"]),
+        ("%artifacts save sales_by_name sal", ["sales.csv"]),
+        ("%artifacts save sales_by_name x --", ["--overwrite"]),
+        ("%artifacts remove ", ["sales_by_name"]),
+        ("%%claude\nRead @sales_", ["sales_total", "sales_by_name"]),
+        ("%%claude\nRead file://sal", ["sales_by_name", "sales.csv"]),
+        ("%claude sessions --", ["--delete", "--prune", "--dry-run"]),
+        ("%claude sessions --prune 30 --d", ["--delete", "--dry-run"]),
+        ("%claude undo ", ["--dry-run"]),
+    ],
+)
+def test_tab_knows_artifacts(
+    shell: Shell, serve: Callable[..., FakeClaude], cell: str, expected: list[str]
+) -> None:
+    serve([bash("echo a > outputs/made.csv"), "done"])
+    shell.value("sales_total = 3")
+    shell.printed("%artifacts add sales_by_name sales_total")
+    shell.value("%%claude --approve auto\nmake it")
+    assert {completion.text for completion in complete(shell, cell)} == set(expected)
 
 
 def complete(shell: Shell, cell: str) -> list[object]:

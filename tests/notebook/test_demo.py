@@ -60,7 +60,7 @@ def test_it_runs_the_notebook_and_says_what_it_did(shipped, tmp_path, capsys) ->
     assert "✓ view: skills/csv-helper/SKILL.md" in said
     assert "✗ bash_tool: python nothing.py" in said
     assert "Sales grew by a third." in said
-    assert "made demo/.conjure/sessions/s1/work/outputs/chart.svg (1.2 kB)" in said
+    assert "made demo/.conjure/sessions/s1/work/outputs/chart.svg (1.2 KB)" in said
     assert "outputs: demo/01_quickstart.ipynb" in said
     assert any(MIME in output.get("data", {}) for output in outputs(tmp_path / "demo" / demo.NOTEBOOK))
 
@@ -117,6 +117,12 @@ def test_preparing_copies_what_the_notebook_needs(shipped, tmp_path) -> None:
     assert demo.main(["--no-run"]) == 0
     made = {str(path.relative_to(tmp_path / "demo")) for path in (tmp_path / "demo").rglob("*.*")}
     assert made == {"01_quickstart.ipynb", "skills/csv-helper/SKILL.md", "data/sales.csv"}
+
+
+def test_a_tutorial_that_is_shipped_comes_along(shipped, tmp_path) -> None:
+    write_notebook(shipped / "02_artifacts.ipynb", "1 + 1")
+    assert demo.main(["--no-run"]) == 0
+    assert (tmp_path / "demo" / "02_artifacts.ipynb").is_file()
 
 
 def test_what_the_user_changed_stays(shipped, tmp_path, capsys) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conjure_jupyter.errors import PathNotFoundError
+from conjure_jupyter.fileref import FileRef
 from conjure_jupyter.notebook.interpolate import Prompt, interpolate
 from conjure_jupyter.notebook.values import MOST_TEXT, preview
 
@@ -43,8 +45,10 @@ def fill(tmp_path: Path) -> Callable[..., Prompt]:
         made.mkdir()
         return made
 
-    def fill(text: str, files: tuple[str, ...] = (), **namespace: Any) -> Prompt:
-        return interpolate(text, namespace, folder, scratch, files=files)
+    def fill(
+        text: str, files: tuple[str, ...] = (), registered: Collection[str] = (), **namespace: Any
+    ) -> Prompt:
+        return interpolate(text, namespace, folder, scratch, files=files, registered=registered)
 
     return fill
 
@@ -79,27 +83,57 @@ def test_variables_are_filled_in_and_other_braces_stay(
         ("@missing.csv file://missing @data @/nope @~nobody/x @\0", []),
         ("@table and @notes", ["table.csv", "notes.json"]),
         ("@point.x", ["point.x.json"]),
-        ("@words @raw", ["words.txt", "raw.bin"]),
+        ("@words @raw @odd", ["words.txt", "raw.bin", "odd.txt"]),
     ],
 )
 def test_only_what_exists_is_attached(fill: Callable[..., Prompt], text: str, names: list[str]) -> None:
-    class Table:
-        def to_csv(self) -> str:
-            return "a\n1\n"
-
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     found = fill(
         text,
-        table=Table(),
+        table=pandas.DataFrame({"a": [1]}),
         notes={"a": [1]},
         point=Point(),
         words="hello",
         raw=b"\0",
+        odd=Point(),
         app=Point,
         functools=pytest,
         property=property,
     )
     assert [path.name for path in found.files] == names
     assert found.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "filled", "names"),
+    [
+        ("Sum file://table, then (file://sales.csv).", None, []),
+        ("file://tables and file://README", None, ["README"]),
+        ("file://a%20b.csv", None, []),
+        ("Sum @table.", "Sum file://table.", []),
+        ('(@"table") @sales.csv', "(file://table) @sales.csv", ["sales.csv"]),
+        ("@notes and @table!", "@notes and file://table!", ["notes.json"]),
+        ("me@table @tables", None, []),
+        ("@ümlaut", "file://%C3%BCmlaut", []),
+    ],
+)
+def test_registered_names_stay_for_claude(
+    fill: Callable[..., Prompt], text: str, filled: str | None, names: list[str]
+) -> None:
+    registered = {"table", "sales.csv", "a b.csv", "notes", "ümlaut"}
+    found = fill(text, notes={"a": 1}, registered=registered)
+    assert found.text == (text if filled is None else filled)
+    assert [path.name for path in found.files] == names
+
+
+def test_a_file_of_the_session_keeps_its_name(fill: Callable[..., Prompt], tmp_path: Path) -> None:
+    data = b"a\n1\n"
+    (tmp_path / "blob").write_bytes(data)
+    ref = FileRef(
+        "outputs/report.csv", 4, "text/csv", hashlib.sha256(data).hexdigest(), blob=tmp_path / "blob"
+    )
+    found = fill("@ref and @gone", ref=ref, gone=FileRef("outputs/gone.csv", 1, "text/csv", "0" * 64))
+    assert [(path.name, path.read_bytes()) for path in found.files] == [("report.csv", data)]
 
 
 def test_images_become_blocks_by_their_bytes(fill: Callable[..., Prompt]) -> None:

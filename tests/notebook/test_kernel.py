@@ -249,6 +249,32 @@ def test_headless_there_is_one_final_output(running: Kernel, say: Script) -> Non
     assert run.shown[-1][MIME]["text"] == "late"
 
 
+def test_artifacts_are_named_picked_up_and_undone(
+    running: Kernel, say: Script, answers: tuple[list[object], FakeClaude]
+) -> None:
+    running.run("facts = {'region': ['north'], 'amount': [1]}")
+    assert running.run("%artifacts add facts facts").text.startswith("file://facts: dict, application/json")
+    say_next = tool_use(
+        "bash_tool", {"command": "cp $ARTIFACT_FACTS outputs/copy.json; echo a,b > outputs/t.csv"}
+    )
+    answers[0][:] = [say_next, "copied"]
+    run = running.run("%%claude --approve auto --out reply\nCopy file://facts.")
+    assert run.error is None
+    assert "outputs/copy.json" in run.shown[-1]["text/html"]
+
+    assert running.run("file = %artifacts get copy.json").outputs == []
+    assert running.value("file.bytes() == reply.files[0].bytes(), file.version") == "(True, 0)"
+    (shown,) = running.run("%artifacts get t.csv").of("execute_result")
+    assert "<th>a</th><th>b</th>" in shown["data"]["text/html"]
+    assert shown["data"]["text/plain"] == "<FileRef outputs/t.csv (text/csv, 4 B, v0)>"
+    assert "outputs/t.csv (text/csv, 4 B, v0)" in running.run("%artifacts").shown[-1]["text/plain"]
+
+    assert "Removed:\n  outputs/copy.json" in running.run("%claude undo --dry-run").text
+    assert "removed" in running.run("%claude undo").text
+    assert "outputs/t.csv" not in running.run("%artifacts").shown[-1]["text/plain"]
+    assert running.value("reply.files[0].bytes() == file.bytes()") == "True"
+
+
 def test_files_are_looked_for_beside_the_notebook(tmp_path: Path) -> None:
     beside = tmp_path / "notebooks"
     beside.mkdir()

@@ -53,8 +53,11 @@ def test_free_text_is_never_a_shell_line(shell: Shell, serve: Serve) -> None:
         ("%%claude\n\n", "the prompt is empty"),
         ("%claude tell me", "no such sub-command"),
         ("%claude stats", "did you mean 'status'?"),
-        ("%claude undo", "comes in a later version"),
-        ("%artifacts", "comes in a later version"),
+        ("%claude undo", "no session yet"),
+        ("%claude undo --yes", "takes [TURN] [--dry-run]"),
+        ("%claude sessions --all", "takes nothing, --delete ID, or --prune"),
+        ("%claude sessions --prune lots", "'lots' is no number of days"),
+        ("%claude sessions --delete nope", "No session 'nope'"),
         ("%claude trace 5", "no session yet"),
         ("%claude approve", "No call waits"),
         ("%claude resume nope", "No session 'nope'"),
@@ -140,16 +143,12 @@ def test_sessions_by_name_new_and_resume(shell: Shell, serve: Serve) -> None:
     assert shell.value("%%claude --session other\nb").session_id == "other"
     assert shell.value("%%claude --new\nc").session_id not in (first, "other")
     assert first in shell.printed("%claude sessions")
-    assert "1 turns" in shell.printed(f"%claude resume {first}")
+    assert "1 turn so far" in shell.printed(f"%claude resume {first}")
     assert shell.value("%%claude\nd").session_id == first
     assert [m["role"] for m in claude.messages[3].body["messages"]] == ["user", "assistant", "user"]
     assert "together" in shell.printed("%claude cost")
-    assert "Erased" in shell.printed("%claude sessions --delete " + _other_ids(shell, first)[0])
-
-
-def _other_ids(shell: Shell, first: str) -> list[str]:
-    lines = shell.printed("%claude sessions").splitlines()
-    return [line for line in lines if "open here" not in line]
+    (other,) = (line for line in shell.printed("%claude sessions").splitlines() if line.endswith("  c"))
+    assert "Erased" in shell.printed("%claude sessions --delete " + other.split()[0])
 
 
 def test_retry_branches_from_before_the_turn(shell: Shell, serve: Serve) -> None:

@@ -155,7 +155,7 @@ def everywhere(text: str) -> Reply:
         text=text,
         files=(FileRef(f"outputs/{text}", 3, text, "0"),),
         tool_calls=(
-            ToolRecord(call, ToolResult("toolu_1", text, is_error=True)),
+            ToolRecord(call, ToolResult("toolu_1", text, is_error=True, meta={"notices": [{"text": text}]})),
             ToolRecord(edit, ToolResult("toolu_2", [{"type": "text", "text": text}])),
         ),
         stop_reason=text,
@@ -225,6 +225,25 @@ def test_failures_are_open_and_the_rest_is_folded() -> None:
     shown = bundle(Reply("", tool_calls=(record(1, False), record(2, True))))["text/html"]
     assert "<details><summary>✓ bash_tool <code>run 1</code></summary>" in shown
     assert "<details open><summary>✗ bash_tool <code>run 2</code> (exit code 2)</summary>" in shown
+
+
+def test_files_tell_their_version_and_calls_what_was_changed_of_them() -> None:
+    notice = {"code": "path_rewritten", "text": "It was written to outputs/<b>a</b>.txt"}
+    call = ToolCall("1", "create_file", {"path": "turn_0001/files/a.txt", "file_text": "x"})
+    wrote = ToolRecord(call, ToolResult("1", "written", meta={"notices": [notice, "odd", {"code": "x"}]}))
+    files = (
+        FileRef("outputs/a.txt", 1, "text/plain", "0", version=1),
+        FileRef("outputs/b.bin", 2048, "application/zip", "", version=0),
+    )
+    made = bundle(Reply("", files, (wrote,)))
+    check_html(made["text/html"])
+    check_markdown(made["text/markdown"])
+    assert "<p><em>It was written to outputs/&lt;b&gt;a&lt;/b&gt;.txt</em></p>" in made["text/html"]
+    assert "\n    [It was written to outputs/<b>a</b>.txt]\n" in made["text/plain"]
+    for form in ("text/html", "text/plain", "text/markdown"):
+        assert "text/plain, 1 B, v1" in made[form]
+    assert "(application/zip, 2.0 KB, v0, too large to be kept)" in made["text/plain"]
+    assert [(file["version"], file["kept"]) for file in made[render.MIME]["files"]] == [(1, True), (0, False)]
 
 
 def test_everything_is_bounded() -> None:
