@@ -61,7 +61,8 @@ browser: $(READY) ## drive JupyterLab in a real browser, in a process of its own
 	@$(call pytest,$(BIN)/pytest -m browser tests/notebook/test_browser*.py)
 
 unit: $(READY) ## every other test
-	@$(call pytest,$(BIN)/pytest)
+	@$(BIN)/python -m scripts.setup_render
+	@$(call pytest,$(BIN)/pytest -n 2 --dist loadfile)
 
 bench: $(BENCH_READY) ## measure against named peers, in an environment of their own
 	.bench-venv/bin/python -m tests.benchmarks $(BENCH)

@@ -15,8 +15,8 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 HEADER = "# Written by `make lock` from pyproject.toml; edit that instead.\n"
 FILES = {
-    "requirements-dev.txt": ["--extra", "demo", "--group", "dev"],
-    "requirements-bench.txt": ["--extra", "demo", "--group", "bench"],
+    "requirements-dev.txt": ["--extra", "demo", "--extra", "render", "--extra", "s3", "--group", "dev"],
+    "requirements-bench.txt": ["--extra", "demo", "--extra", "s3", "--group", "bench"],
 }
 
 

@@ -25,11 +25,19 @@ CONVERSATION = """
     Session ToolRecord Turn Verdict arun_loop conversation_complete execute_tool_calls extract_tool_uses
     format_tool_results format_tool_results_message parse_response process_response run_loop
 """
+ARTIFACTS = """
+    Artifact ArtifactRegistry ArtifactResolver BlobStore Discovery LogicalPath Registration Resolved
+    SessionArtifacts Source artifacts_section parse_uri validate_file_path
+"""
+STORAGE = """
+    Erased FileCallbacks LocalStorage MemoryStorage S3Storage Storage TigrisStorage UndoPlan Undone
+    create_storage
+"""
 REST = """
     ConjureError Settings __version__ errors load_ipython_extension telemetry testing
     unload_ipython_extension
 """
-NAMES = sorted(f"{SKILLS} {PROMPT} {TOOLS} {EXECUTION} {CONVERSATION} {REST}".split())
+NAMES = sorted(f"{SKILLS} {PROMPT} {TOOLS} {EXECUTION} {CONVERSATION} {ARTIFACTS} {STORAGE} {REST}".split())
 
 
 @pytest.mark.parametrize("module", [conjure_jupyter, conjure], ids=lambda module: module.__name__)

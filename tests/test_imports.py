@@ -18,6 +18,9 @@ ORDER = [
     "_version",
     "errors",
     "settings",
+    "wording",
+    "formats",
+    "fileref",
     "types",
     "telemetry",
     "paths",
@@ -28,6 +31,7 @@ ORDER = [
     "timeline",
     "artifacts",
     "executors",
+    "rendering",
     "tools",
     "prompt",
     "clients",
@@ -41,6 +45,7 @@ ORDER = [
 #: Loaded at first use: together they take longer than everything else the package does.
 HEAVY = [
     "IPython",
+    "PIL",
     "anthropic",
     "anywidget",
     "docker",
@@ -48,7 +53,12 @@ HEAVY = [
     "ipywidgets",
     "nbformat",
     "obstore",
+    "pandas",
+    "pptx",
     "puremagic",
+    "pypdfium2",
+    "tinyhtml5",
+    "weasyprint",
 ]
 
 
