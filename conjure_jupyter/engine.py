@@ -210,3 +210,14 @@ def _forget() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+async def outlast(task: asyncio.Task[Any]) -> bool:
+    """Wait until a task has ended, also when the caller is cancelled meanwhile; whether it was."""
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    return cancelled

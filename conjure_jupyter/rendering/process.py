@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from ..engine import outlast
 from ..errors import ToolError
 from . import limits
 from .contract import Fetch, Job, Rendering
@@ -203,12 +204,6 @@ def _sudden_end(status: int) -> str:
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
     """Await ``work`` to its end, also when the caller is cancelled meanwhile, which it is told then."""
     task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
+    if await outlast(task):
         raise asyncio.CancelledError
     return task.result()

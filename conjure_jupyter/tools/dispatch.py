@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from ..engine import outlast
 from ..errors import ExecutorError, ToolError, UnknownToolError
 from ..executors.contract import ExecutionContext, Executor
 from ..redaction import redact
@@ -268,12 +269,7 @@ async def _guarded(hook: Awaitable[None], call: ToolCall) -> None:
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> bool:
     """Await ``work`` to its end, also when the caller is cancelled meanwhile; whether it was."""
     task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
+    cancelled = await outlast(task)
     if not task.cancelled():
         task.result()
     return cancelled

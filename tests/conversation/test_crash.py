@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,24 +20,16 @@ from conjure_jupyter.testing import validate_messages
 from conjure_jupyter.timeline import Timeline
 
 from .crash_child import answer
+from .nursery import started
 
 KILLS = 200
 KILLS_A_SESSION = 20
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def nursery() -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.conversation.crash_child"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
+    with started("tests.conversation.crash_child") as process:
         yield process
-        process.stdin.close()  # type: ignore[union-attr]
 
 
 def acks(project: Path, name: str) -> list[str]:

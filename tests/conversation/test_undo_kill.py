@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,25 +16,17 @@ import pytest
 from conjure_jupyter.conversation.pruning import list_sessions, plan_prune, prune
 from conjure_jupyter.errors import SessionError
 
+from .nursery import started
 from .past import Past, tree
 
 KILLS = 25
 FILES = 40
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def nursery() -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.conversation.undo_child"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
+    with started("tests.conversation.undo_child") as process:
         yield process
-        process.stdin.close()  # type: ignore[union-attr]
 
 
 def run_and_kill(nursery: subprocess.Popen[str], what: str, folder: Path, after: float | None) -> float:
