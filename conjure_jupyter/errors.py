@@ -28,6 +28,7 @@ Each class carries the facts of what happened as typed attributes and a message 
     ├── ExecutorError                 the place where commands run is at fault
     │   ├── UnsupportedSettingError   asked for a limit this executor cannot enforce
     │   ├── DockerUnavailableError
+    │   │   └── DockerImageError      the image is not on the engine, or cannot be built
     │   └── ContainerError
     ├── APIError                      the model's service answered with an error, or not at all
     │   ├── MissingCredentialError
@@ -377,9 +378,23 @@ class UnsupportedSettingError(ExecutorError):
 
 
 class DockerUnavailableError(ExecutorError):
-    """No Docker engine answers, or its image is missing."""
+    """No Docker engine answers, or it does not let this user in."""
 
     type = "docker_unavailable"
+
+
+class DockerImageError(DockerUnavailableError):
+    """The image of the sandbox is not on the engine, or could not be built.
+
+    Attributes:
+        image: its name.
+    """
+
+    type = "docker_image"
+
+    def __init__(self, image: str, reason: str) -> None:
+        super().__init__(f"The image {image} {reason}")
+        self.image = image
 
 
 class ContainerError(ExecutorError):

@@ -65,7 +65,10 @@ class Settings:
     catalogue_tokens: int = _setting(8_000, "Most tokens the skill catalogue takes in the prompt.", low=100)
 
     # Tools
-    on: str = _setting("local", "Where tools run.", choices=("local", "docker", "hosted"))
+    on: str = _setting(
+        "local",
+        "Where tools run: 'local', 'docker', or an executor that an installed package adds by its name.",
+    )
     approve: str | None = _setting(
         None,
         "Who approves calls: default is 'ask' on the kernel's filesystem, 'auto' in a container.",
@@ -79,11 +82,33 @@ class Settings:
     environment: tuple[str, ...] = _setting((), "Names of environment variables that tools may see.")
     allowed_paths: tuple[str, ...] = _setting((), "Folders outside the notebook's that tools may read.")
     network: str | None = _setting(
-        None, "Network of tools; an error where it cannot be enforced.", choices=("none", "limited", "full")
+        None,
+        "Network of tools; an error where it cannot be enforced. Containers have none unless it is set: "
+        "'limited' reaches network_hosts through a guarded proxy, 'bridge' (or 'full') everything.",
+        choices=("none", "limited", "bridge", "full", "host"),
+    )
+    network_hosts: tuple[str, ...] = _setting(
+        (), "Hosts that network 'limited' reaches, such as 'pypi.org' or '*.pythonhosted.org'."
     )
     memory_limit: int | None = _setting(
-        None, "Bytes a command may use; an error where it cannot be enforced.", low=1
+        None, "Bytes tools may use; 2 GB in a container; an error where it cannot be enforced.", low=1
     )
+    sandbox: str = _setting(
+        "off",
+        "Confine local commands: 'auto' takes what the machine has.",
+        choices=("off", "auto", "bubblewrap", "landlock", "seatbelt"),
+    )
+
+    # Docker
+    docker_image: str = _setting("conjure/sandbox:latest", "Image of the container.")
+    docker_cpus: float = _setting(1.0, "Processors of the container.", low=0.01)
+    docker_pids: int = _setting(256, "Most processes and threads in the container.", low=16)
+    docker_user: str | None = _setting(None, "'UID:GID' that tools run as; default is the notebook's own.")
+    docker_gpus: str | None = _setting(None, "GPUs of the container: 'all' or how many.")
+    docker_volumes: tuple[str, ...] = _setting(
+        (), "What else is mounted: 'SOURCE:TARGET[:ro|rw]', read-only unless it says rw."
+    )
+    docker_idle: float = _setting(900.0, "Seconds without a call until the container stops; 0 never.", low=0)
     inspect_variables: bool = _setting(True, "Offer Claude a read-only look at the kernel's variables.")
 
     # Artifacts

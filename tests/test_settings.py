@@ -46,7 +46,7 @@ def test_changes_are_stronger_than_the_environment() -> None:
         ({"CONJURE_TIMEOUT": "soon"}, "timeout: 'soon' is not a number"),
         ({"CONJURE_MAX_ITERATIONS": "2.5"}, "not a whole number"),
         ({"CONJURE_INSPECT_VARIABLES": "maybe"}, "true or false"),
-        ({"CONJURE_ON": "mars"}, "not one of local, docker, hosted"),
+        ({"CONJURE_SANDBOX": "mars"}, "not one of off, auto"),
         ({"CONJURE_BUDGET": "much"}, "neither dollars"),
     ],
 )

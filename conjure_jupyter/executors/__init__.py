@@ -22,24 +22,31 @@ __all__ = [
 ]
 
 ENTRY_POINTS = "conjure.executors"
+DOCKER = "docker"
 
 
 def create_executor(name: str, **options: Any) -> Executor:
     """A new executor by its name; it is not started.
 
     Args:
-        name: ``local``, or a name that an installed package registered.
+        name: ``local``, ``docker``, or a name that an installed package registered.
         options: arguments of its class.
 
     Raises:
         SettingsError: there is no such executor, or it does not take these options.
         ExecutorError: the package that registered it cannot be imported.
     """
-    kind = LocalExecutor if name == LocalExecutor.name else _registered(name)
+    kind = LocalExecutor if name == LocalExecutor.name else _docker() if name == DOCKER else _registered(name)
     try:
         return kind(**options)
     except TypeError as error:
         raise SettingsError("executor", f"{name}: {error}") from error
+
+
+def _docker() -> type[Executor]:
+    from .docker import DockerExecutor
+
+    return DockerExecutor
 
 
 def _registered(name: str) -> type[Executor]:
@@ -47,9 +54,7 @@ def _registered(name: str) -> type[Executor]:
 
     points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name not in points:
-        if name == "docker":
-            raise SettingsError("executor", "'docker' is not available in this version; use 'local'")
-        known = ", ".join(sorted({LocalExecutor.name, *points}))
+        known = ", ".join(sorted({LocalExecutor.name, DOCKER, *points}))
         raise SettingsError("executor", f"there is no {name!r}; there are: {known}")
     try:
         kind = points[name].load()

@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +32,21 @@ MAX_IDLE = 4
 OVERDUE = 1.6
 
 
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """How the supervisor is started inside a sandbox.
+
+    Attributes:
+        prefix: a program and its arguments, which ends by running the rest.
+        environment: variables that the supervisor gets besides its own.
+        outside: tells a process id here from the sandbox's own, None when it has ended, and one inside.
+    """
+
+    prefix: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    outside: Callable[[int | None, int], int | None] = lambda _, inside: inside
+
+
 class Commands:
     """Runs commands through one resident supervisor, started at first use and again when it died.
 
@@ -38,10 +54,16 @@ class Commands:
 
     Args:
         way: how the processes of a command are found; what the system does best when None.
+        expendable: whether a kernel short of memory should end commands before all else (Linux).
+        launcher: starts the supervisor inside a sandbox.
     """
 
-    def __init__(self, way: Way | None = None) -> None:
+    def __init__(
+        self, way: Way | None = None, *, expendable: bool = False, launcher: Launcher | None = None
+    ) -> None:
+        self._launcher = launcher or Launcher()
         self._way: Way = way or ("reaper" if sys.platform == "linux" else "groups")
+        self._expendable = expendable
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: socket.socket | None = None
         self._idle: list[Worker] = []
@@ -108,12 +130,17 @@ class Commands:
     def _overdue(self, worker: Worker, call: Call) -> None:
         """The worker does not answer: a command may have stopped it. What it leaves is ended elsewhere."""
         call.overdue = True
-        if worker.pid is not None:
-            _kill(worker.pid)
+        pid = self._pid_of(worker)
+        if pid is not None:
+            _kill(pid)
         else:
             if self.pid is not None:
                 _kill(self.pid)
             call.fail(ExecutorError("the supervisor of local commands does not answer and was ended"))
+
+    def _pid_of(self, worker: Worker) -> int | None:
+        """A worker's process id here; it tells the one it has where it runs."""
+        return None if worker.pid is None else self._launcher.outside(self.pid, worker.pid)
 
     def _take_worker(self) -> Worker:
         while self._idle:
@@ -148,15 +175,19 @@ class Commands:
         if not sys.executable:
             raise ExecutorError("commands need sys.executable, which this Python does not know")
         ours, theirs = socket.socketpair()
-        arguments = [sys.executable, "-I", "-S", str(_HERE / "supervisor.py"), self._way]
+        supervisor = [sys.executable, "-I", "-S", str(_HERE / "supervisor.py"), self._way]
+        arguments = [*self._launcher.prefix, *supervisor]
+        if self._expendable:
+            arguments.append("expendable")
         # A command can read its ancestors' environment, so the supervisor gets none of the kernel's secrets.
         environment = {name: os.environ[name] for name in _SUPERVISOR_NEEDS if name in os.environ}
+        environment.update(self._launcher.environment)
         actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)]
         try:
             with theirs:
                 # A session of its own: a Ctrl-C or a kill of the kernel's process group must not end it.
                 self.pid = os.posix_spawn(
-                    sys.executable, arguments, environment, file_actions=actions, setsid=True
+                    arguments[0], arguments, environment, file_actions=actions, setsid=True
                 )
         except OSError as error:
             ours.close()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-Network = Literal["none", "limited", "full"]
+Network = Literal["none", "limited", "bridge", "full", "host"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class ExecutionContext:
     Attributes:
         working_directory: the tools' cwd, which relative paths start from.
         skills_root: the folder that holds the session's skills.
+        artifacts_root: a folder that shows the registered artifacts by name; None where there is none, and
+            they are staged below the working directory.
         skill: the name of the skill in use, when one is.
         environment: variables added to the allow-list of the executor.
         timeout: seconds a command may run.
@@ -42,6 +44,7 @@ class ExecutionContext:
 
     working_directory: Path
     skills_root: Path | None = None
+    artifacts_root: Path | None = None
     skill: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
@@ -71,6 +74,7 @@ class CommandResult:
         total_bytes: how much it printed.
         truncated_bytes: how much of that was cut.
         leftovers: how many processes it left behind, which were ended with it.
+        notes: what the place has to say of its end, a sentence each: out of memory, of disk, of processes.
     """
 
     output: bytes
@@ -80,6 +84,7 @@ class CommandResult:
     total_bytes: int = 0
     truncated_bytes: int = 0
     leftovers: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -115,6 +120,37 @@ class Executor(abc.ABC):
 
     #: The name it is chosen by: ``local``, ``docker``.
     name: ClassVar[str]
+
+    @property
+    def confined(self) -> bool:
+        """Whether calls are confined so that they need no asking by default; known once it is started."""
+        return False
+
+    def shortfall(self) -> str:
+        """What was asked for and cannot be kept here, in a sentence for the user; empty when all is."""
+        return ""
+
+    def on_host(self, path: str) -> str:
+        """What tools call ``path`` as a path of this machine; as it is where both call it the same."""
+        return path
+
+    def seen(self, path: Path) -> Path | None:
+        """What tools call a folder or file of this machine; None where they do not see it."""
+        return path
+
+    def describe(self) -> tuple[str, ...]:
+        """What Claude should know of the place, a sentence each; it is told no path of this machine."""
+        return ()
+
+    def located(self, context: ExecutionContext) -> ExecutionContext:
+        """``context`` with the paths that tools will see; known before the start, and what it returns.
+
+        The same paths where the executor works on this machine's own file system.
+
+        Raises:
+            SettingsError: it names a path that cannot be there.
+        """
+        return context
 
     @abc.abstractmethod
     async def start(self, context: ExecutionContext) -> ExecutionContext:

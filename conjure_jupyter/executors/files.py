@@ -32,7 +32,11 @@ class Files:
 
     def read(self, path: str, offset: int, limit: int | None) -> bytes:
         """Bytes of a regular file."""
-        return read_fd(open_within(path, self._readable, os.O_RDONLY), path, offset=offset, limit=limit)
+        return read_fd(self.open(path), path, offset=offset, limit=limit)
+
+    def open(self, path: str) -> int:
+        """A descriptor of whatever lies there, for ``read_fd``; the caller closes it."""
+        return open_within(path, self._readable, os.O_RDONLY)
 
     def write(self, path: str, data: bytes, mode: int | None) -> None:
         """Replace or make a file, with its parent folders."""

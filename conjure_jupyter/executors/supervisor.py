@@ -1,7 +1,7 @@
 """The process that stands between the engine and the commands it runs.
 
-Run as a script (``python -I -S supervisor.py WAY``, ``WAY`` being ``reaper`` or ``groups``) with a Unix
-socket as standard input; it imports nothing of this package, to start quickly and fork cheaply.
+Run as a script (``python -I -S supervisor.py WAY [expendable]``, ``WAY`` being ``reaper`` or ``groups``) with
+a Unix socket as standard input; it imports nothing of this package, to start quickly and fork cheaply.
 
 The supervisor forks a *worker* for each socket it is sent. A worker runs one command at a time: it starts
 bash in a session of its own, watches the clock, and when the command ends, by itself, at its time limit or
@@ -39,6 +39,8 @@ GIVE_UP = 1.0
 LOOKS = 3
 #: Seconds that workers get to end their commands when the kernel is gone.
 PATIENCE = 3.0
+#: How readily the kernel ends expendable commands, from -1000 to 1000, when memory runs out.
+EXPENDABLE = 1000
 #: A longer command goes to bash through a file: Linux takes 128 KiB for one argument.
 LONG_COMMAND = 100_000
 
@@ -182,9 +184,10 @@ def _send(pid: int, number: int) -> None:
 class Worker:
     """Runs the commands that come through one socket, one after the other."""
 
-    def __init__(self, connection: socket.socket, way: Way) -> None:
+    def __init__(self, connection: socket.socket, way: Way, *, expendable: bool) -> None:
         self._connection = connection
         self._way = way
+        self._expendable = expendable
         self._children = Children()
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._buffer = b""
@@ -282,6 +285,7 @@ class Worker:
             script = _script(os.fsencode(command))
             arguments[4:] = [". /dev/fd/3"]
             actions.append((os.POSIX_SPAWN_DUP2, script, 3))
+        usual = _expend(EXPENDABLE) if self._expendable else None
         try:
             return os.posix_spawn(
                 request["bash"],
@@ -293,6 +297,8 @@ class Worker:
                 setsigdef=_RESET_SIGNALS,
             )
         finally:
+            if usual is not None:
+                _expend(usual)
             if script >= 0:
                 os.close(script)
 
@@ -317,6 +323,21 @@ class Worker:
                     return "ended"
 
 
+def _expend(value: int) -> int | None:
+    """Set what the kernel thinks of this process when it is short of memory, and of those it starts then.
+
+    Returns:
+        What it was; None where that cannot be set, or not taken back.
+    """
+    try:
+        with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:  # noqa: PTH123  see reaper
+            usual = int(file.read())
+            file.write(b"%d" % value)
+            return usual
+    except (OSError, ValueError):
+        return None
+
+
 def _receive_fds(connection: socket.socket, size: int) -> tuple[bytes, list[int]]:
     """Data, and a descriptor that came along; what arrives so is inheritable until told otherwise."""
     data, fds, _, _ = socket.recv_fds(connection, size, 1)
@@ -339,9 +360,10 @@ def _script(command: bytes) -> int:
 class Supervisor:
     """Forks workers, and ends what is left of those that died."""
 
-    def __init__(self, connection: socket.socket, way: Way) -> None:
+    def __init__(self, connection: socket.socket, way: Way, *, expendable: bool = False) -> None:
         self._connection = connection
         self._way = way
+        self._expendable = expendable
         self._children = Children()
         self._workers: set[int] = set()
         self._owner = os.getppid()
@@ -372,7 +394,11 @@ class Supervisor:
         return True
 
     def _fork(self, connection: socket.socket) -> None:
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # no more processes: who asked hears it by the end of the connection
+            connection.close()
+            return
         if pid:
             connection.close()
             self._workers.add(pid)
@@ -384,7 +410,7 @@ class Supervisor:
             self._way.prepare()
             body = json.dumps({"worker": os.getpid()}).encode()
             connection.sendall(len(body).to_bytes(4, "big") + body)
-            Worker(connection, self._way).serve()
+            Worker(connection, self._way, expendable=self._expendable).serve()
             status = 0
         finally:
             os._exit(status)
@@ -430,7 +456,7 @@ def main() -> None:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
     way: Any = importlib.import_module(sys.argv[1])
     way.prepare()
-    Supervisor(connection, way).serve()
+    Supervisor(connection, way, expendable="expendable" in sys.argv[2:]).serve()
 
 
 if __name__ == "__main__":

@@ -328,12 +328,8 @@ class TestNames:
             with pytest.raises(SettingsError):
                 create_executor("local", **options)
 
-    def test_docker_comes_later(self) -> None:
-        with pytest.raises(SettingsError, match="not available in this version"):
-            create_executor("docker")
-
     def test_unknown(self) -> None:
-        with pytest.raises(SettingsError, match="there are: local"):
+        with pytest.raises(SettingsError, match="there are: docker, local"):
             create_executor("podman")
 
     def test_entry_points(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,5 +344,5 @@ class TestNames:
         for name in ("broken", "wrong"):
             with pytest.raises(ExecutorError, match=name):
                 create_executor(name)
-        with pytest.raises(SettingsError, match="broken, local, mine, wrong"):
+        with pytest.raises(SettingsError, match="broken, docker, local, mine, wrong"):
             create_executor("nothing")
