@@ -2,6 +2,7 @@
 
 from .builders import message, redacted_thinking, sign, text, thinking, tool_use
 from .caching import PromptCache, count_input
+from .executor_contract import ExecutorContract
 from .fake_claude import FakeClaude, RecordedRequest
 from .faults import CutConnection, Delay, EndEarly, Fault, HTTPError, Malformed, StreamError, Wire
 from .script import Reply, Script, ScriptError, last_prompt
@@ -12,6 +13,7 @@ __all__ = [
     "CutConnection",
     "Delay",
     "EndEarly",
+    "ExecutorContract",
     "FakeClaude",
     "Fault",
     "HTTPError",

@@ -20,13 +20,14 @@ import datetime as dt
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 from ..errors import StorageError, StorageNotFoundError
 from ..fileref import FileRef
 from ..storage import Storage
+from .checks import equal, expecting, raises, true
 
 #: Texts that can be no key, by what is wrong with them.
 NO_KEYS = {
@@ -86,9 +87,9 @@ class StorageContract:
         async def steps(storage: Storage) -> None:
             for content in (b"", b"hello", bytes(range(256)) * 5_000):
                 ref = await storage.write("blobs/x.bin", content)
-                _equal(await storage.read("blobs/x.bin"), content)
-                _equal((ref.path, ref.size), ("blobs/x.bin", len(content)))
-                _equal(ref.sha256, hashlib.sha256(content).hexdigest())
+                equal(await storage.read("blobs/x.bin"), content)
+                equal((ref.path, ref.size), ("blobs/x.bin", len(content)))
+                equal(ref.sha256, hashlib.sha256(content).hexdigest())
 
         self._with_storage(steps)
 
@@ -98,13 +99,13 @@ class StorageContract:
         async def steps(storage: Storage) -> None:
             for key, kind in (("a.csv", "text/csv"), ("b.png", "image/png"), ("c.unknown-kind", None)):
                 ref = await storage.write(key, b"1")
-                _equal(ref.content_type, kind or "application/octet-stream")
-                _true(ref.created is not None and ref.created.tzinfo is not None, "created has a time zone")
+                equal(ref.content_type, kind or "application/octet-stream")
+                true(ref.created is not None and ref.created.tzinfo is not None, "created has a time zone")
                 age = dt.datetime.now(dt.UTC) - (ref.created or dt.datetime.min.replace(tzinfo=dt.UTC))
-                _true(abs(age) < dt.timedelta(minutes=5), "created is now")
+                true(abs(age) < dt.timedelta(minutes=5), "created is now")
                 if storage.remote:
-                    _true((ref.storage_url or "").endswith(f"/{self.session_id}/{key}"), "the address")
-            _equal((await storage.write("d", b"1", content_type="text/x-own")).content_type, "text/x-own")
+                    true((ref.storage_url or "").endswith(f"/{self.session_id}/{key}"), "the address")
+            equal((await storage.write("d", b"1", content_type="text/x-own")).content_type, "text/x-own")
 
         self._with_storage(steps)
 
@@ -118,10 +119,10 @@ class StorageContract:
                 source.write_bytes(content)
                 ref = await storage.write("big.bin", source)
                 source.write_bytes(b"changed after it was written")
-            _equal(await storage.read("big.bin"), content)
-            _equal((ref.size, ref.sha256), (len(content), hashlib.sha256(content).hexdigest()))
-            await _raises(StorageError, storage.write("none", Path("/nonexistent/file")))
-            _equal(await storage.exists("none"), False)
+            equal(await storage.read("big.bin"), content)
+            equal((ref.size, ref.sha256), (len(content), hashlib.sha256(content).hexdigest()))
+            await raises(StorageError, storage.write("none", Path("/nonexistent/file")))
+            equal(await storage.exists("none"), False)
 
         self._with_storage(steps)
 
@@ -131,8 +132,8 @@ class StorageContract:
         async def steps(storage: Storage) -> None:
             for number in range(5):
                 await storage.write("a/b", b"x" * number)
-            _equal(await storage.read("a/b"), b"xxxx")
-            _equal([ref.size for ref in await self._listed(storage)], [4])
+            equal(await storage.read("a/b"), b"xxxx")
+            equal([ref.size for ref in await self._listed(storage)], [4])
 
         self._with_storage(steps)
 
@@ -140,11 +141,11 @@ class StorageContract:
         """Reading says so, asking says no, deleting does nothing."""
 
         async def steps(storage: Storage) -> None:
-            await _raises(StorageNotFoundError, storage.read("none"))
-            await _raises(FileNotFoundError, storage.read("no/such/folder"))
-            _equal(await storage.exists("none"), False)
+            await raises(StorageNotFoundError, storage.read("none"))
+            await raises(FileNotFoundError, storage.read("no/such/folder"))
+            equal(await storage.exists("none"), False)
             await storage.delete("none")
-            _equal(await self._listed(storage), [])
+            equal(await self._listed(storage), [])
 
         self._with_storage(steps)
 
@@ -154,13 +155,13 @@ class StorageContract:
         async def steps(storage: Storage) -> None:
             await storage.write("a/b", b"1")
             await storage.write("a/c", b"2")
-            _equal(await storage.exists("a/b"), True)
+            equal(await storage.exists("a/b"), True)
             await storage.delete("a/b")
-            _equal(await storage.exists("a/b"), False)
-            await _raises(StorageNotFoundError, storage.read("a/b"))
-            _equal([ref.path for ref in await self._listed(storage)], ["a/c"])
+            equal(await storage.exists("a/b"), False)
+            await raises(StorageNotFoundError, storage.read("a/b"))
+            equal([ref.path for ref in await self._listed(storage)], ["a/c"])
             await storage.write("a/b", b"3")
-            _equal(await storage.read("a/b"), b"3")
+            equal(await storage.read("a/b"), b"3")
 
         self._with_storage(steps)
 
@@ -173,8 +174,8 @@ class StorageContract:
                 await storage.write(key, key.encode())
             for prefix in ("", "a", "a/", "a/1", "b", "none"):
                 refs = await self._listed(storage, prefix)
-                _equal([ref.path for ref in refs], sorted(key for key in keys if key.startswith(prefix)))
-                _equal([ref.size for ref in refs], [len(ref.path) for ref in refs])
+                equal([ref.path for ref in refs], sorted(key for key in keys if key.startswith(prefix)))
+                equal([ref.size for ref in refs], [len(ref.path) for ref in refs])
 
         self._with_storage(steps)
 
@@ -185,11 +186,11 @@ class StorageContract:
             for key in GOOD_KEYS:
                 await storage.write(key, key.encode())
             for key in GOOD_KEYS:
-                _equal(await storage.read(key), key.encode())
-            _equal([ref.path for ref in await self._listed(storage)], sorted(GOOD_KEYS))
+                equal(await storage.read(key), key.encode())
+            equal([ref.path for ref in await self._listed(storage)], sorted(GOOD_KEYS))
             for key in GOOD_KEYS:
                 await storage.delete(key)
-            _equal(await self._listed(storage), [])
+            equal(await self._listed(storage), [])
 
         self._with_storage(steps)
 
@@ -198,11 +199,11 @@ class StorageContract:
 
         async def steps(storage: Storage) -> None:
             for key in NO_KEYS.values():
-                await _raises(StorageError, storage.write(key, b"1"))
-                await _raises(StorageError, storage.read(key))
-                await _raises(StorageError, storage.exists(key))
-                await _raises(StorageError, storage.delete(key))
-            _equal(await self._listed(storage), [])
+                await raises(StorageError, storage.write(key, b"1"))
+                await raises(StorageError, storage.read(key))
+                await raises(StorageError, storage.exists(key))
+                await raises(StorageError, storage.delete(key))
+            equal(await self._listed(storage), [])
 
         self._with_storage(steps)
 
@@ -211,10 +212,10 @@ class StorageContract:
 
         async def steps(storage: Storage) -> None:
             await asyncio.gather(*(storage.write(f"many/{n:03}", str(n).encode()) for n in range(60)))
-            _equal(len(await self._listed(storage, "many/")), 60)
-            _equal(await storage.read("many/059"), b"59")
+            equal(len(await self._listed(storage, "many/")), 60)
+            equal(await storage.read("many/059"), b"59")
             await asyncio.gather(*(storage.write("one", str(n).encode()) for n in range(20)))
-            _equal(await storage.read("one"), b"19")
+            equal(await storage.read("one"), b"19")
 
         self._with_storage(steps)
 
@@ -223,14 +224,14 @@ class StorageContract:
 
         async def steps() -> None:
             storage = self.make_storage()
-            await _raises(StorageError, storage.write("a", b"1"))
-            await _raises(StorageError, storage.read("a"))
+            await raises(StorageError, storage.write("a", b"1"))
+            await raises(StorageError, storage.read("a"))
             await storage.close()
             await storage.init(self.session_id)
-            _equal(storage.session_id, self.session_id)
+            equal(storage.session_id, self.session_id)
             await storage.close()
             await storage.close()
-            await _raises(StorageError, storage.write("a", b"1"))
+            await raises(StorageError, storage.write("a", b"1"))
 
         asyncio.run(steps())
 
@@ -244,7 +245,7 @@ class StorageContract:
             await first.close()
             second = self.make_storage()
             await second.init(self.session_id)
-            _equal(await second.read("kept"), b"1")
+            equal(await second.read("kept"), b"1")
             await second.close()
 
         if self.lasting:
@@ -261,12 +262,12 @@ class StorageContract:
                 await storage.write(key, b"1")
             await storage.sync_to_remote()
             await storage.write("b/d", b"2")
-            _equal([ref.path for ref in await storage.cleanup()], ["a", "b/c", "b/d"])
+            equal([ref.path for ref in await storage.cleanup()], ["a", "b/c", "b/d"])
             await storage.close()
-            _true(folder is None or not folder.exists(), "the folder is gone")
+            true(folder is None or not folder.exists(), "the folder is gone")
             again = self.make_storage()
             await again.init(self.session_id)
-            _equal(await self._listed(again), [])
+            equal(await self._listed(again), [])
             await again.close()
 
         asyncio.run(steps())
@@ -276,15 +277,15 @@ class StorageContract:
 
         async def steps(storage: Storage) -> None:
             if not self.local:
-                with _expecting(StorageError):
+                with expecting(StorageError):
                     storage.local_path()
                 return
             await storage.write("a/b.txt", b"hello")
             folder = storage.local_path()
-            _equal((folder / "a/b.txt").read_bytes(), b"hello")
-            _equal(oct(folder.stat().st_mode & 0o777), oct(0o700))
-            _equal(oct((folder / "a").stat().st_mode & 0o777), oct(0o700))
-            _equal(oct((folder / "a/b.txt").stat().st_mode & 0o777), oct(0o600))
+            equal((folder / "a/b.txt").read_bytes(), b"hello")
+            equal(oct(folder.stat().st_mode & 0o777), oct(0o700))
+            equal(oct((folder / "a").stat().st_mode & 0o777), oct(0o700))
+            equal(oct((folder / "a/b.txt").stat().st_mode & 0o777), oct(0o600))
 
         self._with_storage(steps)
 
@@ -295,17 +296,17 @@ class StorageContract:
             refs = await storage.sync_from_remote(
                 [{"path": "a", "content": b"1"}, {"path": "b.txt", "content": "ü", "content_type": "text/x"}]
             )
-            _equal([(ref.path, ref.size, ref.content_type) for ref in refs][1], ("b.txt", 2, "text/x"))
-            _equal(await storage.read("b.txt"), "ü".encode())
-            await _raises(StorageError, storage.sync_from_remote([{"path": "c", "url": "https://x.invalid"}]))
-            await _raises(StorageError, storage.sync_from_remote([{"path": "c"}]))
+            equal([(ref.path, ref.size, ref.content_type) for ref in refs][1], ("b.txt", 2, "text/x"))
+            equal(await storage.read("b.txt"), "ü".encode())
+            await raises(StorageError, storage.sync_from_remote([{"path": "c", "url": "https://x.invalid"}]))
+            await raises(StorageError, storage.sync_from_remote([{"path": "c"}]))
 
             async def fetch(url: str) -> bytes:
                 return url.encode()
 
             storage.fetch = fetch
             await storage.sync_from_remote([{"path": "c", "url": "https://x.invalid"}])
-            _equal(await storage.read("c"), b"https://x.invalid")
+            equal(await storage.read("c"), b"https://x.invalid")
 
         self._with_storage(steps)
 
@@ -317,12 +318,12 @@ class StorageContract:
                 await storage.write(f"f/{number % 10}", str(number).encode())
             await storage.delete("f/0")
             sent = await storage.sync_to_remote()
-            _equal(storage.pending, 0)
-            _equal(await storage.sync_to_remote(), [])
+            equal(storage.pending, 0)
+            equal(await storage.sync_to_remote(), [])
             if storage.remote:
-                _equal({ref.path for ref in sent} >= {f"f/{number}" for number in range(1, 10)}, True)
+                equal({ref.path for ref in sent} >= {f"f/{number}" for number in range(1, 10)}, True)
                 sizes = {ref.path: ref.size for ref in await storage.list()}
-                _equal(sizes, {f"f/{number}": 2 for number in range(1, 10)})
+                equal(sizes, {f"f/{number}": 2 for number in range(1, 10)})
 
         self._with_storage(steps)
 
@@ -339,36 +340,3 @@ class StorageContract:
 
     async def _listed(self, storage: Storage, prefix: str = "") -> list[FileRef]:
         return await storage.list(prefix)
-
-
-class _expecting:  # noqa: N801  reads as a statement
-    def __init__(self, kind: type[BaseException]) -> None:
-        self._kind = kind
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
-        if kind is None:
-            raise AssertionError(f"{self._kind.__name__} was not raised")
-        return issubclass(kind, self._kind)
-
-
-async def _raises(kind: type[BaseException], work: Awaitable[object]) -> None:
-    with _expecting(kind):
-        await work
-
-
-def _equal(found: object, expected: object) -> None:
-    if found != expected:
-        raise AssertionError(f"{_short(found)} in place of {_short(expected)}")
-
-
-def _true(condition: object, what: str) -> None:
-    if not condition:
-        raise AssertionError(f"not so: {what}")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 500 else text[:500] + "…"

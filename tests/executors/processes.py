@@ -1,4 +1,4 @@
-"""Commands that try to outlive their time limit, and a way to see whether they did."""
+"""Ways to see what commands left behind."""
 
 from __future__ import annotations
 
@@ -6,27 +6,6 @@ import asyncio
 import os
 import time
 from pathlib import Path
-
-#: Each prints ``begun`` at once and leaves processes that carry the token in their command line.
-ESCAPEES = {
-    "foreground sleep": "echo begun; {sleeper}",
-    "background, then exit": "({sleeper}) >/dev/null 2>&1 & echo begun; exit 0",
-    "background and wait": "{sleeper} & echo begun; wait",
-    "grandchild holds the pipe": "(({sleeper}) &) ; echo begun; {sleeper}",
-    "nohup": "nohup {sleeper} >/dev/null 2>&1 & echo begun; {sleeper}",
-    "setsid": "setsid {sleeper} & echo begun; {sleeper}",
-    "double fork": "(setsid bash -c '({sleeper} >/dev/null 2>&1 &) ; exit' &) ; echo begun; {sleeper}",
-    "ignores TERM": "trap '' TERM INT HUP; echo begun; while :; do {sleeper}; done",
-    "process substitution": "exec > >(trap '' TERM; tee /dev/null); echo begun; {sleeper}",
-    "output flood": "echo begun; ({sleeper}) & yes {token}",
-    "job control": "set -m; {sleeper} & echo begun; ({sleeper} &); {sleeper}",
-}
-
-
-def script(kind: str, token: str) -> str:
-    # ``exec -a`` puts the token where ``alive`` finds it.
-    sleeper = f'bash -c "exec -a {token} sleep 300"'
-    return ESCAPEES[kind].format(sleeper=sleeper, token=token)
 
 
 def alive(token: str) -> list[int]:
