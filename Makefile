@@ -13,7 +13,7 @@ pytest = scratch=$$(mktemp -d) && { $(1) --basetemp="$$scratch/t"; code=$$?; rm 
 unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
-.PHONY: help setup demo lab test lint rules format types notebooks outputs browser unit bench picture lock clean
+.PHONY: help setup demo lab test lint rules format types notebooks outputs browser docker image unit bench picture lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,8 +35,10 @@ lab: $(READY) ## open the quickstart notebook in JupyterLab
 	@$(BIN)/conjure demo --no-run
 	$(BIN)/jupyter lab $(LAB_FLAGS) --ServerApp.root_dir=demo --LabApp.default_url=/lab/tree/01_quickstart.ipynb
 
+# What takes longest to set up begins at once; `docker` waits for it.
 test: $(READY) ## run every check; each runs even when an earlier one fails
-	@$(MAKE) --no-print-directory --keep-going lint types notebooks browser unit
+	@$(BIN)/python -m scripts.setup_docker >/dev/null 2>&1 &
+	@$(MAKE) --no-print-directory --keep-going lint types browser notebooks unit
 
 lint: rules format ## ruff: rules and format
 
@@ -49,20 +51,27 @@ format: $(READY)
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy $(SOURCES)
 
-notebooks: $(READY) ## run the notebooks offline and compare their outputs
-	CONJURE_CLIENT=offline $(BIN)/pytest --nbval -p no:cacheprovider notebooks
+notebooks: docker ## run the notebooks offline and compare their outputs
+	CONJURE_CLIENT=offline $(BIN)/python -m tests.with_engine $(BIN)/pytest --nbval -p no:cacheprovider notebooks
 
-outputs: $(READY) ## run the notebooks offline and save their outputs anew
-	CONJURE_CLIENT=offline $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
-		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+outputs: docker ## run the notebooks offline and save their outputs anew
+	CONJURE_CLIENT=offline $(BIN)/python -m tests.with_engine $(BIN)/jupyter nbconvert --to notebook --execute \
+		--inplace --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 browser: $(READY) ## drive JupyterLab in a real browser, in a process of its own
 	@$(BIN)/python -m scripts.setup_browser
 	@$(call pytest,$(BIN)/pytest -m browser tests/notebook/test_browser*.py)
 
-unit: $(READY) ## every other test
+docker: $(READY) ## get an engine and an image for the tests of containers
+	@$(BIN)/python -m scripts.setup_docker
+
+image: docker ## build the whole sandbox image and use it; minutes, and the network
+	@$(call pytest,$(BIN)/pytest -m image tests/executors/docker)
+
+# In the order of the folders, which has the slow files early: the default leaves files of few tests to the end.
+unit: $(READY) docker ## every other test
 	@$(BIN)/python -m scripts.setup_render
-	@$(call pytest,$(BIN)/pytest -n 2 --dist loadfile)
+	@$(call pytest,$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder)
 
 bench: $(BENCH_READY) ## measure against named peers, in an environment of their own
 	.bench-venv/bin/python -m tests.benchmarks $(BENCH)

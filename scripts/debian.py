@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 
 def available() -> bool:
@@ -23,6 +26,44 @@ def install(packages: list[str]) -> bool:
     return _install(packages) or (_apt("update") and _install(packages))
 
 
+def mirrors(suite: str, folder: Path = Path("/etc/apt")) -> list[str]:
+    """Where this machine takes ``suite`` of Debian from, by its own apt sources; Debian's mirror is last.
+
+    Sources of other parties are left out: only entries of just this suite with the component ``main`` count.
+
+    Args:
+        suite: a code name, such as ``bookworm``.
+        folder: apt's settings.
+    """
+    found = [mirror for path in _sources(folder) for mirror in _entries(path, suite)]
+    return list(dict.fromkeys([*found, "http://deb.debian.org/debian"]))
+
+
+def _sources(folder: Path) -> list[Path]:
+    parts = sorted([*folder.glob("sources.list.d/*.list"), *folder.glob("sources.list.d/*.sources")])
+    return [path for path in [folder / "sources.list", *parts] if path.is_file()]
+
+
+def _entries(path: Path, suite: str) -> Iterator[str]:
+    """The addresses that a file names for a suite: one line each, or in paragraphs (deb822)."""
+    lines = [line for line in path.read_text(errors="replace").splitlines() if not line.startswith("#")]
+    if path.suffix != ".sources":
+        for line in lines:
+            kind, *words = re.sub(r"\[[^]]*\]", "", line).split("#")[0].split() or [""]
+            if kind == "deb" and len(words) > 2 and words[1] == suite and "main" in words[2:]:
+                yield words[0]
+        return
+    for paragraph in "\n".join(lines).split("\n\n"):
+        unfolded = re.sub(r"\n[ \t]+", " ", paragraph)
+        fields = dict(re.findall(r"(?m)^([\w-]+):[ \t]*(.*)$", unfolded))
+        fields = {name.lower(): value.split() for name, value in fields.items()}
+        if fields.get("enabled", ["yes"])[0].lower() in ("no", "false", "off", "0"):
+            continue
+        wanted = (("types", "deb"), ("suites", suite), ("components", "main"))
+        if all(value in fields.get(name, ()) for name, value in wanted):
+            yield from fields.get("uris", ())
+
+
 def _install(packages: list[str]) -> bool:
     return _apt("install", "--no-install-recommends", "--yes", *packages)
 
@@ -31,7 +72,8 @@ def _apt(*arguments: str) -> bool:
     """Run apt-get; what it prints is shown only when it fails, its end then."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     done = subprocess.run(
-        ["apt-get", "-o", "Dpkg::Use-Pty=0", *arguments],
+        # Two steps of ``make test`` may install at the same time: one waits for the other.
+        ["apt-get", "-o", "Dpkg::Use-Pty=0", "-o", "DPkg::Lock::Timeout=300", *arguments],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

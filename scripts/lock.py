@@ -14,9 +14,9 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 HEADER = "# Written by `make lock` from pyproject.toml; edit that instead.\n"
-FILES = {
-    "requirements-dev.txt": ["--extra", "demo", "--extra", "render", "--extra", "s3", "--group", "dev"],
-    "requirements-bench.txt": ["--extra", "demo", "--extra", "s3", "--group", "bench"],
+EXTRAS = {
+    "requirements-dev.txt": (["demo", "docker", "render", "s3"], "dev"),
+    "requirements-bench.txt": (["demo", "docker", "s3"], "bench"),
 }
 
 
@@ -24,7 +24,8 @@ def main(options: list[str]) -> int:
     """Write each lock file anew, passing ``options`` on to uv."""
     uv = str(Path(sys.executable).with_name("uv"))
     shape = ["--universal", "--generate-hashes", "--no-annotate", "--no-header", "--no-emit-index-url"]
-    for name, wanted in FILES.items():
+    for name, (extras, group) in EXTRAS.items():
+        wanted = [word for extra in extras for word in ("--extra", extra)] + ["--group", group]
         out = PROJECT / name
         command = [uv, "pip", "compile", "--quiet", *shape, *wanted, *options, "--output-file", str(out)]
         subprocess.run([*command, "pyproject.toml"], cwd=PROJECT, check=True)

@@ -1,7 +1,8 @@
-"""A clean environment for every test: no credential, no setting and no home folder of the user's."""
+"""A clean environment for every test, a scripted Claude, and an engine with small images for containers."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,3 +40,41 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeClaude]
     yield start
     for claude in running:
         claude.close()
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[str]:
+    """The address of an engine; where there is none the test is skipped, with one line."""
+    from tests.executors.docker.engine import NoEngineError, engine
+
+    with contextlib.ExitStack() as stack:
+        try:
+            address = stack.enter_context(engine())
+        except NoEngineError as error:
+            pytest.skip(str(error))
+        yield address
+
+
+@pytest.fixture(scope="session")
+def docker_image(docker_engine: str) -> str:
+    """The name of a small image with Python and bash."""
+    from tests.executors.docker import images
+
+    return _image(images.base, docker_engine)
+
+
+@pytest.fixture(scope="session")
+def bare_image(docker_engine: str) -> str:
+    """The name of a small image with bash and without Python."""
+    from tests.executors.docker import images
+
+    return _image(images.bare, docker_engine)
+
+
+def _image(make: Callable[[str], str], address: str) -> str:
+    from tests.executors.docker.engine import NoEngineError
+
+    try:
+        return make(address)
+    except NoEngineError as error:
+        pytest.skip(str(error))

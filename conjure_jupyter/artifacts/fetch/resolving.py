@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from ...errors import FetchBlockedError, FetchError
 from .addresses import Address
+from .hosts import Host
 from .policy import FetchPolicy
 from .urls import URL, refused_place
 
@@ -53,25 +54,49 @@ async def system_resolve(name: str, port: int) -> list[str]:
     return await answer
 
 
-async def checked_addresses(url: URL, policy: FetchPolicy, resolve: Resolve) -> list[Address]:
-    """Look a URL's name up once and check every answer; one that is refused refuses the name.
+class RefusedAddressError(Exception):
+    """A host is, or stands for, an address that is refused.
+
+    Attributes:
+        name: the class of the address.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+async def look_up(host: Host, port: int, policy: FetchPolicy, resolve: Resolve) -> list[Address]:
+    """Look a host up once and check every answer; one that is refused refuses the host. There may be none.
 
     A name with a public and a private address is how rebinding begins, so it is not enough that one is good.
+
+    Raises:
+        OSError: the name is not known.
+        RefusedAddressError: an address is refused.
+    """
+    answers = [str(host.address)] if host.address is not None else await resolve(host.name, port)
+    for answer in answers:
+        refused = policy.refused_address(answer)
+        if refused is not None:
+            raise RefusedAddressError(refused)
+    return [ipaddress.ip_address(answer) for answer in answers]
+
+
+async def checked_addresses(url: URL, policy: FetchPolicy, resolve: Resolve) -> list[Address]:
+    """The addresses that a URL may be fetched from; see :func:`look_up`.
 
     Raises:
         FetchBlockedError: an address is refused; says its class.
         FetchError: the name is not known.
     """
-    if url.host.address is not None:
-        return [url.host.address]
     try:
-        answers = await resolve(url.host.name, url.port)
+        addresses = await look_up(url.host, url.port, policy, resolve)
     except OSError as error:
         raise FetchError(str(url), f"the host name {url.host.name} cannot be looked up") from error
-    for answer in answers:
-        refused = policy.refused_address(answer)
-        if refused is not None:
-            raise FetchBlockedError(str(url), refused_place(f"what {url.host.name} stands for", refused))
-    if not answers:
+    except RefusedAddressError as error:
+        subject = f"what {url.host.name} stands for"
+        raise FetchBlockedError(str(url), refused_place(subject, error.name)) from None
+    if not addresses:
         raise FetchError(str(url), f"the host name {url.host.name} has no address")
-    return [ipaddress.ip_address(answer) for answer in answers]
+    return addresses

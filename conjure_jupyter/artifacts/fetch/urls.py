@@ -96,7 +96,7 @@ def parse_url(text: str, policy: FetchPolicy) -> URL:
     match = _URL.fullmatch(text)
     if match is None:
         raise ValueError("the scheme is not followed by //; write https://host/path")
-    host, port = _parse_authority(match["authority"])
+    host, port = parse_authority(match["authority"])
     target = match["target"]
     if not target.startswith("/"):
         target = "/" + target
@@ -111,7 +111,12 @@ def _scheme_reason(scheme: str) -> str:
     return f"the scheme {scheme} cannot be fetched, only https can; give the file itself by its path"
 
 
-def _parse_authority(text: str) -> tuple[Host, int | None]:
+def parse_authority(text: str) -> tuple[Host, int | None]:
+    """Read ``host`` or ``host:port``, as it stands in a URL.
+
+    Raises:
+        ValueError: it is neither, or could be read in two ways.
+    """
     if "@" in text:
         raise ValueError("it has a user name or password, which are never sent; remove them")
     match = _AUTHORITY.fullmatch(text)
