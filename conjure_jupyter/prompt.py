@@ -201,6 +201,7 @@ def session_instructions(
     folder: str = "",
     kernel_python: bool = True,
     inspect_variables: bool = False,
+    place: Sequence[str] = (),
 ) -> str:
     """What Claude is told of the place where its tools run.
 
@@ -210,6 +211,7 @@ def session_instructions(
         folder: where uploads/ and skills/ lie, when that is not the working directory.
         kernel_python: whether ``python`` is the environment of the notebook's kernel.
         inspect_variables: whether the tool that looks at the kernel's variables is offered.
+        place: what else there is to know of it, a sentence each.
     """
     base = clean(folder).rstrip("/") + "/" if folder else ""
     lines = [
@@ -219,6 +221,7 @@ def session_instructions(
         "- outputs/ is for every file the user should get",
         f"- {base}skills/ holds the skills, read-only",
     ]
+    lines += [clean(sentence) for sentence in place]
     if notebook_folder:
         there = f"<notebook_folder>{clean(notebook_folder)}</notebook_folder>"
         lines.append(f"The notebook's own files are in {there}; read them there.")

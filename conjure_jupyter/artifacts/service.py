@@ -40,6 +40,7 @@ class ArtifactService:
         limit: most bytes of an artifact that is staged or kept.
         skill_folder: where the copy of a skill lies, by the skill's name.
         url_of: where a blob is kept besides this machine, if anywhere.
+        shelf: a folder that shows the registered artifacts by name, for tools that see it elsewhere.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ArtifactService:
         limit: int,
         skill_folder: Callable[[str], Path],
         url_of: Callable[[str], str | None] = lambda _: None,
+        shelf: Path | None = None,
     ) -> None:
         self.discovery = discovery
         self.blobs = blobs
@@ -66,7 +68,7 @@ class ArtifactService:
         self._url_of = url_of
         self._keeper = Keeper(timeline, discovery, blobs, layout, limit)
         self._versions = Versions(self._keeper)
-        self._stager = Stager(self._keeper, self._versions, resolver)
+        self._stager = Stager(self._keeper, self._versions, resolver, shelf)
 
     async def record(
         self, name: str, *, call_ids: Sequence[str] = (), source_type: str = "file", again: bool = False
@@ -92,9 +94,9 @@ class ArtifactService:
         """Put on disk what a text mentions; see ``Versions.pull``."""
         return await self._versions.pull(text)
 
-    async def environment(self, command: str) -> dict[str, str]:
+    async def environment(self, command: str, shown_at: str | None = None) -> dict[str, str]:
         """``ARTIFACT_<NAME>`` of the registered artifacts; see ``Stager.environment``."""
-        return await self._stager.environment(command)
+        return await self._stager.environment(command, shown_at)
 
     async def resolve_path(self, value: str, *, write: bool = False, call_id: str | None = None) -> Rewritten:
         """What a tool's path field stands for.

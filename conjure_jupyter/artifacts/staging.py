@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import posixpath
+from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ..errors import ArtifactError, ArtifactNotFoundError, ArtifactTooLargeError, InvalidArtifactError
+from ..errors import (
+    ArtifactError,
+    ArtifactNotFoundError,
+    ArtifactTooLargeError,
+    InvalidArtifactError,
+    ToolError,
+)
 from ..timeline.discovery import Artifact, Registration
 from .keeping import Keeper
 from .layout import OUTPUTS, SKILLS, UPLOADS
@@ -40,14 +49,20 @@ class Stager:
         keeper: records what is put.
         versions: finds what logical paths name.
         resolver: finds what URIs name.
+        shelf: a folder that shows the registered artifacts by name, for tools that see it elsewhere.
     """
 
-    def __init__(self, keeper: Keeper, versions: Versions, resolver: ArtifactResolver) -> None:
+    def __init__(
+        self, keeper: Keeper, versions: Versions, resolver: ArtifactResolver, shelf: Path | None = None
+    ) -> None:
         self._keeper = keeper
         self._versions = versions
         self._resolver = resolver
         self._staged: dict[str, tuple[Registration, str]] = {}
         self._origins: dict[str, str] = {}  # what was staged in which place
+        self._shelved: dict[str, str] = {}  # the bytes that each name on the shelf has
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.shelf = shelf
 
     async def stage(
         self, subject: str, destination: str = "uploads/", *, call_id: str | None = None
@@ -139,25 +154,70 @@ class Stager:
             return Staged(self._keeper.told(name), artifact.size, artifact)
         raise ArtifactError(f"There are too many files named {file_name} in {folder}")
 
-    async def environment(self, command: str) -> dict[str, str]:
+    async def environment(self, command: str, shown_at: str | None = None) -> dict[str, str]:
         """``ARTIFACT_<NAME>`` of the registered artifacts, as absolute paths.
 
-        A URL is fetched when the command names its variable or was fetched before; what cannot be staged
-        has no variable, which the command that needs it will say.
+        A URL is fetched when the command names it or was fetched before; what cannot be staged has no
+        variable, which the command that needs it will say.
+
+        Args:
+            command: what is about to run.
+            shown_at: where tools see the shelf; None where they see the staged files themselves.
         """
         found: dict[str, str] = {}
-        for name, registration in self._keeper.discovery.registered.items():
-            variable = env_name(name)
-            known, path = self._staged.get(name, (None, None))
-            if known != registration:
-                path = None  # the name stands for something else now
-            lazy = registration.source.get("type") == "url" and variable not in command
-            if path is None and not lazy:
-                try:
-                    path = (await self.stage(name)).artifact.path
-                except ArtifactError:
+        # The user gives and takes names while tools run.
+        for name, registration in list(self._keeper.discovery.registered.items()):
+            async with self._locks[name]:
+                path = await self._path(name, registration, command, shown_at)
+                if path is None:
                     continue
-                self._staged[name] = (registration, path)
-            if path is not None:
-                found[variable] = str(self._keeper.layout.absolute(path))
+                if shown_at is None:
+                    found[env_name(name)] = str(self._keeper.layout.absolute(path))
+                elif await self._shelve(name, path):
+                    found[env_name(name)] = f"{shown_at}/{name}"
+        if shown_at is not None:
+            await self._clear_shelf()
         return found
+
+    async def _path(
+        self, name: str, registration: Registration, command: str, shown_at: str | None
+    ) -> str | None:
+        """Where what has a name was staged, now or before; None for a URL that nothing needs yet."""
+        known, path = self._staged.get(name, (None, None))
+        if known == registration:
+            return path
+        named = env_name(name) in command or (shown_at is not None and f"{shown_at}/{name}" in command)
+        if registration.source.get("type") == "url" and not named:
+            return None
+        try:
+            path = (await self.stage(name)).artifact.path
+        except ArtifactError:
+            return None
+        self._staged[name] = (registration, path)
+        return path
+
+    async def _shelve(self, name: str, path: str) -> bool:
+        """Put a staged artifact on the shelf under its own name; whether it is there."""
+        artifact = self._keeper.discovery.latest(path)
+        if artifact is None or self.shelf is None:
+            return False
+        if self._shelved.get(name) != artifact.sha256:
+            try:
+                await asyncio.to_thread(
+                    self._keeper.blobs.checkout, artifact.sha256, self.shelf, name, mode=0o444, replace=True
+                )
+            except ToolError:
+                return False
+            self._shelved[name] = artifact.sha256
+        return True
+
+    async def _clear_shelf(self) -> None:
+        """Take away what has no name any more."""
+        for name in [name for name in self._shelved if name not in self._keeper.discovery.registered]:
+            async with self._locks[name]:
+                if name in self._keeper.discovery.registered:
+                    continue
+                self._shelved.pop(name, None)
+                if self.shelf is not None:
+                    with contextlib.suppress(OSError):
+                        await asyncio.to_thread((self.shelf / name).unlink)

@@ -28,13 +28,16 @@ def system_prompt(
     """The system prompt of a session, and the names of skills its budget had no room for.
 
     Args:
+        notebook: the notebook's folder as tools call it, when they may read it.
         artifacts: the section of the artifacts that are known at the start.
     """
     listed = catalogue(skills, budget_tokens=settings.catalogue_tokens, location=files.skill_location)
     facts = session_instructions(
         timeout=settings.timeout,
         folder="" if files.cwd == files.root else files.told(files.root),
-        notebook_folder=str(notebook) if notebook and notebook != files.cwd else None,
+        notebook_folder=str(notebook) if notebook and notebook != place.context.working_directory else None,
+        kernel_python=place.name == "local",
+        place=place.describe(),
         inspect_variables=any(tool["name"] == "inspect_variable" for tool in place.definitions),
     )
     parts = ((settings.system or "").strip(), listed.text, artifacts, facts)

@@ -58,6 +58,7 @@ class SessionArtifacts:
         self.callbacks = callbacks
         self._url_of = url_of
         self.blobs = BlobStore(record.folder / "blobs")
+        self.shelf = record.folder / "artifacts"
         self.registry = ArtifactRegistry(record.log, record.discovery, self.blobs, settings, project)
         self._fetcher = Fetcher(FetchPolicy.of(settings), cache_folder(record.folder) / "urls")
         resolver = ArtifactResolver(self.registry, skills.list, self._fetcher, project, settings)
@@ -71,6 +72,7 @@ class SessionArtifacts:
             limit=settings.artifact_limit,
             skill_folder=files.skill_folder,
             url_of=url_of,
+            shelf=self.shelf,
         )
         self.capture = Capture(files, self.service, self.tell)
 

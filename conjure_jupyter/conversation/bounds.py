@@ -9,6 +9,7 @@ from typing import cast
 
 from ..executors import ExecutionContext
 from ..executors.contract import Network
+from ..places import Place
 from ..settings import Settings
 from ..skills import Skill
 from ..tools.permissions import Mode, Policy
@@ -45,7 +46,7 @@ def policy(
     rules: Sequence[str],
     skill: Skill | None,
     *,
-    bounds: ExecutionContext,
+    place: Place,
     registered: Callable[[str], bool],
 ) -> Policy:
     """What may run without asking.
@@ -54,20 +55,20 @@ def policy(
         settings: mode and rules.
         rules: what the user allowed in this session.
         skill: the one the turn keeps to, if it does: only the tools it allows may run.
-        bounds: where the tools run.
+        place: where the tools run; started, where asking depends on how it confines them.
         registered: whether the user gave a URL a name.
     """
     return Policy(
-        cast("Mode", settings.approve or "ask"),
+        cast("Mode", settings.approve or ("auto" if place.confined else "ask")),
         rules=[*settings.approval_rules, *rules],
         only=skill.allowed_tools if skill else None,
-        context=bounds,
+        context=place.context,
         registered=registered,
     )
 
 
 def approve_skills_in_use(
-    gate: Gate, by_location: Mapping[str, Skill], files: Workspace, *, trust: bool
+    gate: Gate, by_location: Mapping[str, Skill], files: Workspace, place: Place, *, trust: bool
 ) -> Listener:
     """Let a skill's allowed-tools count from when Claude has read its SKILL.md in this turn.
 
@@ -75,13 +76,15 @@ def approve_skills_in_use(
         gate: whose policy hears of them.
         by_location: the skills by the path Claude is told.
         files: where paths start from.
+        place: whose paths the calls name.
         trust: whether skills found in the notebook's folder count too.
     """
 
     def listen(event: Event) -> None:
         if not isinstance(event, ToolFinished) or event.call.name != "view" or event.result.is_error:
             return
-        skill = by_location.get(files.told(files.cwd / str(event.call.input["path"])))
+        path = place.on_host(str(event.call.input["path"]))
+        skill = by_location.get(files.told(files.cwd / path))
         if skill and skill.allowed_tools and (skill.trusted or trust) and gate.policy:
             gate.policy.preapprove(skill.allowed_tools)
 

@@ -122,7 +122,9 @@ class Opening:
             in_use: the skill that the first turn keeps to, whose assets are listed.
         """
         skills = self.registry.list()
-        notebook = self.project if self.project in place.context.allowed_paths else None
+        notebook = place.seen(self.project)
+        if notebook not in place.context.allowed_paths:
+            notebook = None
         chosen = [skill for skill in skills if skill.name == in_use]
         registrations = list(self.record.discovery.registered.values())
         known = skill_assets(chosen)
@@ -136,7 +138,20 @@ class Opening:
             "base": settings.system,
             "skills": [str(skill.path) for skill in skills],
             "left_out": list(left_out),
+            "place": place.name,
+            "described": list(place.describe()),
         }
+
+    def prefix_now(self, settings: Settings, place: Place, in_use: str | None = None) -> dict[str, Any]:
+        """The prefix that is fixed, or a new one where there is none yet or tools have moved since."""
+        fixed = self.record.prefix
+        if fixed is None:
+            return self.prefix(settings, place, in_use)
+        described = list(place.describe())
+        same = fixed.get("place", "local") == place.name and fixed.get("described", described) == described
+        if same:
+            return fixed
+        return self.prefix(settings.with_(system=fixed.get("base")), place, in_use)
 
     def skills_known(self, upto: int) -> str:
         """What a summary of the turns up to ``upto`` must say of skills: those in use, and those announced.
@@ -163,9 +178,10 @@ class Opening:
             self.announced = announced
         self.record.refuse_pending()
         turn.number = timeline.begin_turn()
-        if self.record.prefix is None:
-            prefix = self.prefix(turn.options.settings, place, turn.options.skill)
-            self.record.freeze(prefix)
+        fixed = self.record.prefix
+        prefix = self.prefix_now(turn.options.settings, place, turn.options.skill)
+        if prefix is not fixed:
+            timeline.append("prefix" if fixed is None else "place", prefix)
             if prefix["left_out"]:
                 emit(Notice(turn.number, announce.left_out(prefix["left_out"]), "warning"))
 

@@ -14,13 +14,35 @@ from .reply import Reply
 from .responses import extract_tool_uses
 
 
+class PrefixProjection:
+    """The part of every request that stays the same: fixed by the first turn, and anew when tools move.
+
+    A move that was undone did not happen.
+    """
+
+    def __init__(self) -> None:
+        self._moves: list[tuple[int, dict[str, Any]]] = []
+
+    @property
+    def current(self) -> dict[str, Any] | None:
+        """The data of the block that holds now: system prompt, tools, skills, place."""
+        return self._moves[-1][1] if self._moves else None
+
+    def feed(self, block: Block) -> None:
+        """Take in the next block."""
+        if block.kind in ("prefix", "place"):
+            self._moves.append((block.turn, block.data))
+        elif block.kind == "undo":
+            first, later = self._moves[:1], self._moves[1:]
+            self._moves = first + [move for move in later if move[0] < block.data["before_turn"]]
+
+
 class Record:
     """The timeline of a session and its projections; nothing is on disk before ``open``.
 
     Attributes:
         history: the messages it stands for.
         discovery: its artifacts.
-        prefix: the ``prefix`` block's data once it is frozen: system prompt, tools, skills.
     """
 
     def __init__(self, folder: Path, about: dict[str, Any]) -> None:
@@ -28,7 +50,7 @@ class Record:
         self.history = MessageProjection()
         self.discovery = Discovery()
         self._turns = TurnsProjection()
-        self.prefix: dict[str, Any] | None = None
+        self._prefix = PrefixProjection()
         self._about = about
         self._timeline: Timeline | None = None
 
@@ -36,6 +58,11 @@ class Record:
     def timeline(self) -> Timeline | None:
         """The log, None while nothing was said."""
         return self._timeline
+
+    @property
+    def prefix(self) -> dict[str, Any] | None:
+        """What is fixed of every request: system prompt, tools, skills, place; None before the first turn."""
+        return self._prefix.current
 
     def log(self) -> Timeline:
         """The log, which must be open."""
@@ -92,7 +119,7 @@ class Record:
         """Where the skills came from that Claude was told of, in turns that were not undone."""
         named: list[tuple[int, str]] = []
         for block in self._blocks:
-            if block.kind == "prefix":
+            if block.kind == "prefix":  # a move names no others
                 named += [(0, path) for path in block.data.get("skills", ())]
             elif block.kind == "user":
                 named += [(block.turn, path) for path in block.data.get("skills", ())]
@@ -142,8 +169,7 @@ class Record:
 
     def _use(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self.prefix = next((block.data for block in timeline.blocks if block.kind == "prefix"), None)
-        follow(timeline, self.history, self.discovery, self._turns)
+        follow(timeline, self.history, self.discovery, self._turns, self._prefix)
 
     def so_far(self) -> tuple[list[Message], list[tuple[ToolCall, ToolResult]]]:
         """Claude's messages of the current turn, and its calls that have a result."""
@@ -184,11 +210,6 @@ class Record:
         calls = (call for message in messages for call in extract_tool_uses(message))
         viewed = (str(call.input.get("path")) for call in calls if call.name == "view")
         return list(dict.fromkeys(path for path in viewed if path in locations))
-
-    def freeze(self, prefix: dict[str, Any]) -> None:
-        """Fix the system prompt and the tools of the session."""
-        self.log().append("prefix", prefix)
-        self.prefix = prefix
 
     def messages_before(self, turn: int) -> list[Message]:
         """The conversation as the API takes it, continued from before a turn."""

@@ -17,7 +17,7 @@ from ..engine import engine
 from ..errors import ConversationError
 from ..executors import ExecutionContext, Executor, create_executor
 from ..executors.contract import Network
-from ..places import LocalPlace
+from ..places import ExecutorPlace
 from ..settings import Settings
 from ..skills import Skill
 from ..timeline import MemoryTimeline, MessageProjection
@@ -54,8 +54,11 @@ def _default_folder() -> Path:
 
 
 @lru_cache(maxsize=8)
-def _shared(name: str) -> Executor:
-    """One executor of a kind serves all calls of these functions; it ends with the process."""
+def _shared(name: str, _folders: tuple[Path | None, ...] = ()) -> Executor:
+    """One executor of a kind serves all calls of these functions, in a container one for the same folders.
+
+    It ends with the process.
+    """
     return create_executor(name)
 
 
@@ -99,9 +102,19 @@ def create_context(
 
 def _place(
     skills: Sequence[Skill], executor: Where | None, context: ExecutionContext | None, **options: Any
-) -> LocalPlace:
-    where = _shared(executor or "local") if executor is None or isinstance(executor, str) else executor
-    return LocalPlace(where, context or create_context(skills, **options))
+) -> ExecutorPlace:
+    bounds = context or create_context(skills, **options)
+    if executor is None or executor == "local":
+        return ExecutorPlace(_shared("local"), bounds)
+    if isinstance(executor, str):
+        folders = (
+            bounds.working_directory,
+            bounds.skills_root,
+            *bounds.allowed_paths,
+            *bounds.writable_paths,
+        )
+        return ExecutorPlace(_shared(executor, folders), bounds)
+    return ExecutorPlace(executor, bounds)
 
 
 def execute(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,8 @@ from ..errors import (
     SessionError,
 )
 from ..executors import Executor, create_executor
-from ..places import LocalPlace, Place
+from ..paths import make_private_dir
+from ..places import ExecutorPlace, Place
 from ..settings import Settings
 from ..skills import SkillRegistry, load_all
 from ..storage.callbacks import FileCallbacks
@@ -28,7 +29,7 @@ from ..telemetry import span
 from ..timeline import Timeline
 from ..types import Listener, ToolCall, ToolResult
 from . import bounds, preview
-from .approvals import Approver, Gate, Verdict
+from .approvals import ApprovalRequest, Approver, Gate, Verdict, request
 from .artifacts import SessionArtifacts
 from .cost import load_prices
 from .elsewhere import Elsewhere
@@ -36,6 +37,7 @@ from .opening import Opening
 from .record import Record
 from .reply import Reply
 from .stopping import to_the_end
+from .store import FOLDER
 from .turn import Turn, TurnOptions
 from .turn_run import TurnRun
 from .undo import Past, Undone, UndoPlan
@@ -49,7 +51,7 @@ class Runner:
 
     Attributes:
         running: the turn under way.
-        rules: what the user allowed for the rest of the session.
+        rules: what the user allowed for the rest of the session, by the place where she did.
         opening: how its turns begin.
         artifacts: what the user gave and what Claude made.
         past: what turns did to files.
@@ -93,19 +95,21 @@ class Runner:
             self.record.log,
             self.artifacts.blobs,
             files.layout,
-            lambda: self.place.context,
+            lambda: self.place.host_context,
             settings.undo_limit,
         )
         self.elsewhere: Elsewhere | None = None
         self.running: Turn | None = None
-        self.rules: list[str] = []
+        self.rules: dict[str, list[str]] = {}
         self.last: Reply | None = None
         self.closed = False
         self.broken = False
         self._given_client = client
         self._client: Client | None = None
         self._executor = executor
-        self._place: Place | None = None
+        self._on = settings.on if executor is None else executor.name
+        self._places: dict[str, Place] = {}
+        self._told: set[str] = set()
         self._namespace = namespace
         self._headless = headless
         self.client_settings = settings
@@ -134,12 +138,10 @@ class Runner:
 
     @property
     def place(self) -> Place:
-        """Where tools run; made at first use, started at the first call."""
-        if self._place is None:
-            if self._executor is None:
-                self._executor = create_executor(self.settings.on)
-            self._place = LocalPlace(
-                self._executor,
+        """Where tools run now; made at first use, started at the first call."""
+        if self._on not in self._places:
+            self._places[self._on] = ExecutorPlace(
+                self._executor or self._make_executor(self._on),
                 bounds.context(self.settings, self.project, self.files),
                 namespace=self._namespace if self.settings.inspect_variables else None,
                 output_limit=self.settings.output_limit,
@@ -147,30 +149,106 @@ class Runner:
                 before=self._before_call,
                 after=self._after_call,
             )
-        return self._place
+        return self._places[self._on]
+
+    def _make_executor(self, name: str) -> Executor:
+        if name == "local":
+            return create_executor(name, sandbox=self.settings.sandbox)
+        if name != "docker":
+            return create_executor(name)
+        from ..executors.docker import DockerOptions
+
+        make_private_dir(self.record.folder)
+        make_private_dir(self.artifacts.shelf)
+        return create_executor(
+            name,
+            options=DockerOptions.of(self.settings),
+            session=self.record.folder.name,
+            notebook=self.project,
+            artifacts=self.artifacts.shelf,
+            hidden=(self.project / FOLDER, self.record.folder.parent),
+            tell=self.opening.tell_later,
+        )
+
+    async def move_to(self, settings: Settings) -> None:
+        """Let tools run where a turn wants them.
+
+        A place that can fail, or that confines tools, is started before anything is asked: it may be missing.
+
+        Raises:
+            ExecutorError: it cannot be started.
+            SettingsError: there is no such place, or it cannot be as the settings want it.
+        """
+        if self._executor is None:
+            self._on = settings.on
+        asked = (settings.network, settings.memory_limit)
+        if self._on == "local" and self.settings.sandbox == "off" and asked == (None, None):
+            return
+        place = self.place
+        try:
+            await place.start()
+        except BaseException:
+            if self._executor is None:
+                del self._places[self._on]  # made anew by the next turn, whose settings may be right
+                await place.close()
+            raise
+        if (reason := place.shortfall()) and reason not in self._told:
+            self._told.add(reason)
+            self.opening.tell_later(reason)
 
     def _url_of(self, sha256: str) -> str | None:
         return self.elsewhere.url_of(f"blobs/{sha256}") if self.elsewhere is not None else None
 
     async def _before_call(self, call: ToolCall) -> None:
+        call = self._on_host(call)
         await self.past.before(call)
         await self.artifacts.before(call)
 
     async def _after_call(self, call: ToolCall, result: ToolResult) -> None:
+        call = self._on_host(call)
+        if files := result.meta.get("files"):
+            meta = {**result.meta, "files": [self.place.on_host(path) for path in files]}
+            result = replace(result, meta=meta)
         await self.past.after(call, result)
         await self.artifacts.after(call, result)
+
+    def _on_host(self, call: ToolCall) -> ToolCall:
+        """The call with its path as one of this machine, for those who look at files here."""
+        path = call.input.get("path") if isinstance(call.input, dict) else None
+        if not isinstance(path, str) or (here := self.place.on_host(path)) == path:
+            return call
+        return replace(call, input={**call.input, "path": here})
 
     def gate(self, options: TurnOptions, approver: Approver | None) -> Gate:
         """Who decides the calls of a turn with these options."""
         skill = self.registry.get(options.skill) if options.skill else None
         policy = bounds.policy(
             options.settings,
-            self.rules,
+            self.rules.get(self._on, ()),
             skill,
-            bounds=self.place.context,
+            place=self.place,
             registered=self.artifacts.is_registered_url,
         )
         return Gate(policy, approver)
+
+    def allow(self, rules: Sequence[str]) -> None:
+        """Let calls run unasked for the rest of the session, where tools run now: not on another machine."""
+        self.rules.setdefault(self._on, []).extend(rules)
+
+    @property
+    def paused_in(self) -> str | None:
+        """Where the tools of a paused turn run; None when the caller's own executor runs them."""
+        prefix = self.record.prefix or {}
+        return None if self._executor is not None else str(prefix.get("place", "local"))
+
+    def waiting(self) -> list[ApprovalRequest]:
+        """Calls of a paused turn that wait for the user's word, and why they do."""
+        waiting = [] if self.running is not None else self.record.waiting
+        if not waiting:
+            return []
+        self._on = self.paused_in or self._on
+        policy = self.gate(TurnOptions(settings=self.settings), None).policy
+        return [request(call, policy.decide(call)) for call in waiting if policy is not None]
 
     async def reopen(self) -> None:
         """Take up a session that exists, with the skills it had.
@@ -213,9 +291,13 @@ class Runner:
     async def dry_run(self, turn: Turn) -> preview.DryRun:
         """What a turn would send; changes nothing."""
         before = self.opening.retried(turn)
-        prefix = self.record.prefix or self.opening.prefix(
-            turn.options.settings, self.place, turn.options.skill
-        )
+        now = self._on
+        if self._executor is None:
+            self._on = turn.options.settings.on
+        try:
+            prefix = self.opening.prefix_now(turn.options.settings, self.place, turn.options.skill)
+        finally:
+            self._on = now
         messages = self.record.messages if before is None else self.record.messages_before(before)
         uploads = [await asyncio.to_thread(preview.file_ref, file, self.files) for file in turn.options.files]
         content = self.opening.content(turn, self.opening.news(before), uploads)
@@ -288,7 +370,6 @@ class Runner:
             SessionError: there is no such turn, or one is under way.
         """
         async with self._idle():
-            await self.place.start()
             return await asyncio.to_thread(self.past.plan, number)
 
     async def undo(self, plan: UndoPlan) -> Undone:
@@ -325,7 +406,7 @@ class Runner:
                 stack.push_async_callback(self.elsewhere.close)
             if self._client is not None:
                 stack.push_async_callback(self._client.close)
-            if self._place is not None:
-                stack.push_async_callback(self._place.close)
-            elif self._executor is not None:
+            for place in self._places.values():
+                stack.push_async_callback(place.close)
+            if not self._places and self._executor is not None:
                 stack.push_async_callback(self._executor.close)

@@ -19,7 +19,7 @@ from ..storage import FileCallback, FileCallbacks, RemoteStorage, StorageSpec, s
 from ..timeline import Timeline
 from ..types import Event, FileRef, Listener, Message, Usage
 from . import elsewhere, preview, store
-from .approvals import ApprovalRequest, Approver, Verdict, request
+from .approvals import ApprovalRequest, Approver, Verdict
 from .artifacts import SessionArtifacts
 from .elsewhere import Elsewhere
 from .erasing import Erased
@@ -284,12 +284,7 @@ class Session:
     @property
     def pending_approval(self) -> list[ApprovalRequest]:
         """Calls of a paused turn that wait for the user's word."""
-        runner = self._runner
-        waiting = [] if runner.running is not None else runner.record.waiting
-        if not waiting:
-            return []
-        policy = runner.gate(TurnOptions(settings=self.settings), None).policy
-        return [request(call, policy.decide(call)) for call in waiting if policy is not None]
+        return self._runner.waiting()
 
     def start(self, prompt: Prompt, **options: Any) -> Turn:
         """Start a turn and return at once.
@@ -395,6 +390,12 @@ class Session:
         # A log says what to keep to, not what may run unasked: a paused turn was no automatic one.
         paused = {k: v for k, v in self._runner.record.options.items() if (k, v) != ("approve", "auto")}
         given = {name: value for name, value in options.items() if value is not None}
+        if (place := self._runner.paused_in) is not None:
+            if given.get("on", place) != place:
+                raise SettingsError(
+                    "on", f"the paused turn's tools run at {place!r}; a new turn can move them"
+                )
+            given["on"] = place
         turn = Turn("", self._options({**paused, **given}))
         return turn.run(self._runner.run(turn, self.approver, self.listener, verdicts))
 
@@ -463,5 +464,9 @@ def _next(events: queue.SimpleQueue[Event | None]) -> Event | None:
 
 
 def _check_place(settings: Settings) -> None:
-    if settings.on != "local":
-        raise SettingsError("on", f"{settings.on!r} comes in a later version; use 'local'")
+    if settings.on == "hosted":
+        raise SettingsError("on", "'hosted' comes in a later version; use 'local' or 'docker'")
+    if settings.on == "docker":
+        from ..executors.docker.options import DockerOptions
+
+        DockerOptions.of(settings)  # says what is wrong before anything is started

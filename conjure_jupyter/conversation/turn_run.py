@@ -62,7 +62,7 @@ class TurnRun:
         self._verdicts = verdicts
         self._notices: list[str] = []
         self._emit = caller(self._collect, listener, turn.options.listener)
-        self._gate = runner.gate(turn.options, approver)
+        self._approver = approver
         self._started = time.monotonic()
 
     def _collect(self, event: Event) -> None:
@@ -83,6 +83,8 @@ class TurnRun:
         timeline = await session.open()
         # All that can fail is done before the first block of the turn is written.
         restored = await asyncio.to_thread(self._prepare)
+        await session.move_to(turn.options.settings)
+        self._gate = session.gate(turn.options, self._approver)
         warnings = await session.past.turn_begins()
         await session.artifacts.capture.begin(self._warn)
         await self._begin(timeline, stop)
@@ -92,7 +94,7 @@ class TurnRun:
         if self._verdicts is not None:
             loop.take_up(*session.record.so_far())
         stop_reason, failure = await self._converse(loop, stop, restored)
-        session.rules += self._gate.always
+        session.allow(self._gate.always)
         for text in await session.past.turn_ends():
             self._warn(text)
         reply = await self._reply(loop, stop_reason, failure)
@@ -202,7 +204,7 @@ class TurnRun:
         prefix = session.record.prefix or {}
         by_location = {session.files.skill_location(skill): skill for skill in session.registry.list()}
         in_use = bounds.approve_skills_in_use(
-            self._gate, by_location, session.files, trust=settings.trust_project_skills
+            self._gate, by_location, session.files, session.place, trust=settings.trust_project_skills
         )
         meter = Meter(parse_budget(settings.budget), free=not session.client.live)
         compactor = Compactor(

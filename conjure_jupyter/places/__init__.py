@@ -1,6 +1,6 @@
-"""Where tools run: the kernel's filesystem today; a container beside it and hosted ones to come."""
+"""Where tools run: the kernel's filesystem, or a container beside it; hosted ones are to come."""
 
 from .contract import Place
-from .local import LocalPlace
+from .executing import ExecutorPlace
 
-__all__ = ["LocalPlace", "Place"]
+__all__ = ["ExecutorPlace", "Place"]

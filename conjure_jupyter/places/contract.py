@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
 from ..clients.base import Request
 from ..executors.contract import ExecutionContext
@@ -19,13 +20,38 @@ from ..types import FileRef, Message, ToolCall, ToolResult
 class Place(abc.ABC):
     """Where tools run. All methods are coroutines on the engine's loop."""
 
-    name: ClassVar[str]
+    #: The name it is chosen by, as the setting ``on`` gives it.
+    name: str
 
     #: Definitions of the tools that Claude gets, in the Messages API's form.
     definitions: list[dict[str, Any]]
 
-    #: Where and within what limits they run.
+    #: Where and within what limits they run, in the paths that tools see.
     context: ExecutionContext
+
+    #: The same in this machine's paths.
+    host_context: ExecutionContext
+
+    @property
+    @abc.abstractmethod
+    def confined(self) -> bool:
+        """Whether calls need no asking unless the user wants to be asked; known once it is started."""
+
+    @abc.abstractmethod
+    def shortfall(self) -> str:
+        """What was asked for and cannot be kept, for the user; known once it is started."""
+
+    @abc.abstractmethod
+    def on_host(self, path: str) -> str:
+        """What tools call ``path`` as a path of this machine."""
+
+    @abc.abstractmethod
+    def seen(self, path: Path) -> Path | None:
+        """What tools call a folder of this machine; None where they do not see it."""
+
+    @abc.abstractmethod
+    def describe(self) -> tuple[str, ...]:
+        """What Claude should know of it, a sentence each."""
 
     @abc.abstractmethod
     async def start(self) -> None:

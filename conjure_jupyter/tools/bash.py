@@ -52,7 +52,10 @@ class BashTool:
         context = env.context
         problems: list[str] = []
         if env.artifacts is not None:
-            added = await env.artifacts.environment(command)
+            shown_at = context.artifacts_root
+            added = await env.artifacts.environment(
+                command, None if shown_at is None else shown_at.as_posix()
+            )
             command, problems = await with_paths(command, env)
             context = context.with_(environment={**context.environment, **added})
         if env.on_output is None:
@@ -65,18 +68,20 @@ class BashTool:
             )
             redactor.feed(decoder.decode(b"", final=True))
             redactor.finish()
-        meta = {
+        meta: dict[str, Any] = {
             "exit_code": result.exit_code,
             "timed_out": result.timed_out,
             "duration": result.duration,
             "truncated": result.truncated_bytes,
             "leftovers": result.leftovers,
         }
+        if result.notes:
+            meta["notices"] = [{"code": "place", "text": note} for note in result.notes]
         return Outcome(_report(result, env, problems), result.timed_out or result.exit_code != 0, meta)
 
 
 def _report(result: CommandResult, env: ToolEnv, problems: list[str]) -> str:
-    notes = problems[:3]
+    notes = [*problems[:3], *result.notes]
     if result.timed_out:
         notes.append(
             f"ended at its time limit of {env.context.timeout:g} s, with all its processes; what it had "

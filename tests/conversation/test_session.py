@@ -385,7 +385,7 @@ def test_the_service_s_no_is_told_as_it_is(serve: Serve, make_session: MakeSessi
     [
         ({"modle": "x"}, SettingsError, "no such option"),
         ({"skill": "nope"}, SkillNotFoundError, "nope"),
-        ({"on": "docker"}, SettingsError, "later version"),
+        ({"on": "hosted"}, SettingsError, "later version"),
         ({"budget": "lots"}, SettingsError, "neither"),
         ({"retry": 4}, SessionError, "no turn 4"),
     ],

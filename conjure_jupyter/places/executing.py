@@ -1,8 +1,9 @@
-"""The kernel's own machine: tools run through an executor, files are where they are."""
+"""Tools that run here, through an executor: on the kernel's own machine, or in a container beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..artifacts.service import ArtifactService
@@ -13,20 +14,18 @@ from ..types import FileRef, Message, ToolCall, ToolResult
 from .contract import Place
 
 
-class LocalPlace(Place):
-    """Runs calls through an executor that sees the session's folder as it is.
+class ExecutorPlace(Place):
+    """Runs calls through an executor that works on the session's folder.
 
     Args:
         executor: runs commands and file operations.
-        context: where and within what limits.
+        context: where and within what limits, in this machine's paths.
         namespace: gives the kernel's variables; None leaves ``inspect_variable`` out.
         output_limit: characters of a result that Claude gets.
         artifacts: the session's artifacts; None leaves the tools for them out.
         before: awaited before each call runs.
         after: awaited when it ran, before its result is told.
     """
-
-    name = "local"
 
     def __init__(
         self,
@@ -39,11 +38,14 @@ class LocalPlace(Place):
         before: Before | None = None,
         after: After | None = None,
     ) -> None:
+        self.name = executor.name
         self.executor = executor
-        self.context = context
+        self.host_context = context
+        self.context = executor.located(context)
+        self._artifacts = artifacts
         self._toolbox = Toolbox(
             executor,
-            context,
+            self.context,
             namespace=namespace,
             output_limit=output_limit,
             artifacts=artifacts,
@@ -56,11 +58,35 @@ class LocalPlace(Place):
     async def start(self) -> None:
         """Start the executor, once."""
         if not self._started:
-            self.context = self._toolbox.context = await self.executor.start(self.context)
+            self.context = self._toolbox.context = await self.executor.start(self.host_context)
             self._started = True
 
+    @property
+    def confined(self) -> bool:
+        """Whether the executor confines calls."""
+        return self.executor.confined
+
+    def shortfall(self) -> str:
+        """As the executor says."""
+        return self.executor.shortfall()
+
+    def on_host(self, path: str) -> str:
+        """As the executor knows."""
+        return self.executor.on_host(path)
+
+    def seen(self, path: Path) -> Path | None:
+        """As the executor knows."""
+        return self.executor.seen(path)
+
+    def describe(self) -> tuple[str, ...]:
+        """As the executor says."""
+        return self.executor.describe()
+
     async def prepare(self, request: Request) -> Request:
-        """The request as it is: everything it names lies on this machine."""
+        """The request as it is; the artifacts it names are shown where tools see them by name."""
+        shown_at = self.context.artifacts_root
+        if self._artifacts is not None and shown_at is not None:
+            await self._artifacts.environment("", shown_at.as_posix())
         return request
 
     async def execute(
