@@ -39,6 +39,7 @@ from .conversation import (
 )
 from .errors import ConjureError
 from .executors import CommandResult, ExecutionContext, Executor, LocalExecutor, Stat, create_executor
+from .executors.docker import DockerExecutor, DockerOptions, build_image, check_environment
 from .paths import validate_path
 from .prompt import (
     available_skills_block,
@@ -108,6 +109,8 @@ __all__ = [
     "Continue",
     "Diagnostic",
     "Discovery",
+    "DockerExecutor",
+    "DockerOptions",
     "Done",
     "DryRun",
     "Erased",
@@ -152,8 +155,10 @@ __all__ = [
     "arun_loop",
     "available_skills_block",
     "bash_tool",
+    "build_image",
     "build_system_prompt",
     "build_tools_param",
+    "check_environment",
     "conversation_complete",
     "create_context",
     "create_executor",

@@ -18,7 +18,8 @@ TOOLS = """
     str_replace_tool tool_definitions validate_path view_tool
 """
 EXECUTION = """
-    CommandResult ExecutionContext Executor LocalExecutor Stat create_context create_executor execute
+    CommandResult DockerExecutor DockerOptions ExecutionContext Executor LocalExecutor Stat build_image
+    check_environment create_context create_executor execute
 """
 CONVERSATION = """
     ApprovalRequest Approver Block Client Continue Done DryRun Event FileRef ParsedResponse Reply Request

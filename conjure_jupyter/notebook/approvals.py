@@ -81,7 +81,7 @@ def ask(request: ApprovalRequest) -> Verdict:
     choices = "y(es), n(o), s(top)" if request.rule is None else "y(es), a(lways), n(o), s(top)"
     while True:
         try:
-            with _interruptible():
+            with interruptible():
                 answer = input(f"Allow? {choices}: ").strip()
         except (KeyboardInterrupt, EOFError):
             raise Stop from None
@@ -110,8 +110,12 @@ def question(request: ApprovalRequest) -> str:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end ``input()``: while a cell waits, an interrupt only asks the turn to stop."""
+def interruptible() -> Iterator[None]:
+    """Let an interrupt end ``input()`` and other work that blocks, by ``KeyboardInterrupt``.
+
+    While a cell waits for a turn an interrupt is only noted, and a cell that the kernel awaits would not
+    hear of one before its next ``await``.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

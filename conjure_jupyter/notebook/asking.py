@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from ..conversation import DryRun, Reply, Turn
 from ..errors import SettingsError
-from . import frontend
+from ..executors import DOCKER, LocalExecutor
+from . import frontend, outputs
+from .approvals import interruptible
 from .cell import outcome
+from .image import offer_image
 from .interpolate import Prompt, interpolate
 from .view import say, show
 from .waiting import end_queue
+from .words import place
 
 if TYPE_CHECKING:
+    from ..settings import Settings
     from .cell import Wait
-    from .desk import Desk, Open
+    from .desk import Desk
+    from .opened import Open
     from .view import View
 
 LATER = "comes in a later version"
@@ -69,10 +75,7 @@ class Asking:
 
     def run(self) -> Any:
         """Ask and wait by blocking."""
-        try:
-            ready = self._get_ready()
-        except KeyboardInterrupt:
-            return _nothing_sent()
+        ready = self._get_ready()
         if not isinstance(ready, _Ready):
             return ready
         try:
@@ -92,8 +95,19 @@ class Asking:
             self._note(ready)
         return ready.wait.reply
 
-    def _get_ready(self) -> _Ready | Turn | None:
+    def _get_ready(self) -> _Ready | Turn | Reply | None:
         """Everything up to the start of the turn, or the value of a cell that does not wait for one."""
+        try:
+            with interruptible():
+                return self._prepare()
+        except KeyboardInterrupt:
+            say("Stopped before anything was sent.")
+            end_queue(self.desk.shell)
+            nothing = Reply("", stop_reason="stopped")
+            outputs.shown(nothing)
+            return nothing
+
+    def _prepare(self) -> _Ready | Turn | None:
         desk, given = self.desk, self.options
         opened, prompt = self._open()
         settings = desk.settings()
@@ -102,13 +116,17 @@ class Asking:
             "skill": given.skill,
             "system": given.system,
         }
-        for name in ("model", "max_iterations", "budget", "approve"):
+        for name in ("model", "max_iterations", "budget", "approve", "on"):
             # The session keeps the settings of its first cell; these are taken as they are now.
             chosen = getattr(given, name)
             options[name] = getattr(settings, name) if chosen is None else chosen
+        opened = desk.renewed(opened, options["on"])
         if given.dry_run:
-            _show_dry_run(opened.session.dry_run(prompt.content, **options), desk)
+            plan = opened.session.dry_run(prompt.content, **options)
+            _show_dry_run(plan, desk, options["on"], opened.session.settings)
             return None
+        if options["on"] == DOCKER:
+            offer_image(opened.session.settings.docker_image, ask=frontend.kind(desk.shell) != "headless")
         if given.retry:
             options["retry"] = desk.earlier_turn(opened)
 
@@ -119,16 +137,16 @@ class Asking:
         kind = frontend.kind(desk.shell)
         if kind != "headless" and (earlier := desk.last_session()):
             say(f"The last session here was {earlier}; go on with it by %claude resume")
-        view = desk.view(raw=given.raw, quiet=given.quiet)
+        view = desk.view(raw=given.raw, quiet=given.quiet, root=_root(options["on"]))
         wait = desk.wait(opened, start, view)
         # Headless there is no later: what a cell shows after its end is lost.
         if given.background and kind != "headless":
-            return self._run_in_background(opened, start, view)
-        return _Ready(opened, wait)
+            return self._run_in_background(opened, options["on"], start, view)
+        return _Ready(opened, options["on"], wait)
 
-    def _run_in_background(self, opened: Open, start: Callable[..., Turn], view: View) -> Turn:
-        view.start()
+    def _run_in_background(self, opened: Open, on: str, start: Callable[..., Turn], view: View) -> Turn:
         turn = start(listener=view.hear)
+        view.start()
         opened.background = turn
         context = contextvars.copy_context()
 
@@ -136,14 +154,15 @@ class Asking:
             from threading import Thread
 
             # The engine must not wait for a front end.
-            Thread(target=context.run, args=(self._finish, opened, turn, view), daemon=True).start()
+            Thread(target=context.run, args=(self._finish, opened, on, turn, view), daemon=True).start()
 
         turn.on_done(over)
         return turn
 
-    def _finish(self, opened: Open, turn: Turn, view: View) -> None:
+    def _finish(self, opened: Open, on: str, turn: Turn, view: View) -> None:
         reply, _ = outcome(opened.session, turn)
         view.finish(reply)
+        _note_place(opened, on, reply)
         self._assign(reply)
 
     def _note(self, ready: _Ready) -> None:
@@ -151,6 +170,7 @@ class Asking:
         reply = ready.wait.reply
         if reply is not None:
             self.desk.remember(ready.opened, reply)
+            _note_place(ready.opened, ready.on, reply)
             self._assign(reply)
             if reply.stop_reason == "stopped":
                 end_queue(self.desk.shell)
@@ -163,26 +183,35 @@ class Asking:
 class _Ready:
     """A turn that can start."""
 
-    def __init__(self, opened: Open, wait: Wait) -> None:
+    def __init__(self, opened: Open, on: str, wait: Wait) -> None:
         self.opened = opened
+        self.on = on
         self.wait = wait
 
 
-def _nothing_sent() -> Reply:
-    """The reply of a cell that was stopped before its turn began."""
-    say("Stopped before anything was sent.")
-    return Reply("", stop_reason="stopped")
+def _root(on: str) -> str | None:
+    if on != DOCKER:
+        return None
+    from ..executors.docker.mounts import WORKSPACE
+
+    return str(WORKSPACE)
+
+
+def _note_place(opened: Open, on: str, reply: Reply) -> None:
+    if reply.turn and reply.error is None:
+        opened.ran.add(on)
 
 
 def _check(options: Namespace) -> None:
-    if options.on != "local":
+    if options.on == "hosted":
         raise SettingsError(f"--on {options.on}", LATER)
     if options.out is not None and (not options.out.isidentifier() or keyword.iskeyword(options.out)):
         raise SettingsError("--out", f"{options.out!r} cannot be the name of a variable")
 
 
-def _show_dry_run(plan: DryRun, desk: Desk) -> None:
+def _show_dry_run(plan: DryRun, desk: Desk, on: str, settings: Settings) -> None:
     from .dry_run import as_html, plain
 
     style = desk.style()
-    show({"text/plain": style.told(plain(plan)), "text/html": as_html(plan, style)})
+    where = "" if (on, settings.sandbox) == (LocalExecutor.name, "off") else place(on, settings)
+    show({"text/plain": style.told(plain(plan, where)), "text/html": as_html(plan, style, where)})

@@ -117,8 +117,8 @@ class Wait:
                     await asyncio.sleep(SLICE)
 
     def _begin(self, ended: Callable[[], None]) -> Turn:
+        turn = self._start()  # what cannot start leaves no display behind
         self._view.start()
-        turn = self._start()
         turn.on_done(ended)
         return turn
 

@@ -18,14 +18,15 @@ from .traces import trace
 from .undoing import undo
 from .view import say
 from .visible import one_line
-from .words import counted, footer, money
+from .words import counted, footer, money, place
 
 if TYPE_CHECKING:
-    from .desk import Desk, Open
+    from .desk import Desk
+    from .opened import Open
 
 #: Each sub-command, what may follow it, and what it does.
 HELP = {
-    "status": ("", "who answers, the session, its skills, what runs and what waits"),
+    "status": ("", "who answers, the session, where tools run, its skills, what runs and what waits"),
     "new": ("[NAME]", "start a new session; NAME makes it one of its own"),
     "resume": ("[ID]", "go on with an earlier session of this folder; the last one without ID"),
     "sessions": (
@@ -152,6 +153,10 @@ def status(desk: Desk) -> str:
         ]
     else:
         lines.append("Session:  none yet; %%claude starts one")
+    # Where tools have run in this session, its settings stay.
+    keeps = opened is not None and settings.on in opened.ran
+    there = place(settings.on, opened.session.settings if opened and keeps else settings)
+    lines.append(f"Tools:    {there}; --on and %config ConjureMagics.on change it")
     lines.append(f"Skills:   {', '.join(skill.name for skill in desk.registry.list()) or 'none'}")
     for name, other in desk.opened().items():
         lines += [f"Running:  {one_line(str(turn.prompt), 60)} (session {name})" for turn in _running(other)]

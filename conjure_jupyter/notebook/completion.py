@@ -124,6 +124,8 @@ class Completion:
             return self._models()
         if name == "--session":
             return self._desk().opened()
+        if name == "--on":
+            return _executors()
         action = self._parser_actions().get(name)
         return action.choices if action is not None else None
 
@@ -211,6 +213,15 @@ class Completion:
             for entry in entries
             if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith("."))
         ]
+
+
+def _executors() -> list[str]:
+    """Places by name: ours, and those that installed packages add."""
+    from importlib.metadata import entry_points
+
+    from ..executors import DOCKER, ENTRY_POINTS, LocalExecutor
+
+    return sorted({LocalExecutor.name, DOCKER, *entry_points(group=ENTRY_POINTS).names})
 
 
 def _each_once(names: Iterable[str]) -> list[str]:

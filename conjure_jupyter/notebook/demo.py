@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NOTEBOOK = "01_quickstart.ipynb"
 
 #: The tutorials that follow it, where they are shipped, and what all of them need.
-COMPANIONS = ("02_artifacts.ipynb", "data", "skills")
+COMPANIONS = ("02_artifacts.ipynb", "03_docker.ipynb", "data", "skills")
 
 #: Seconds one cell may take.
 CELL_TIMEOUT = 600

@@ -9,7 +9,6 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from . import frontend, outputs
 from .approvals import Asker
 from .cell import Wait
 from .interpolate import MISSING, NAME, lookup
+from .opened import Open
 from .render import Style
 from .sessions import Housekeeping
 from .view import FinalView, LiveView, QuietView, TerminalView, View, say
@@ -33,16 +33,6 @@ if TYPE_CHECKING:
 
 #: The session of cells that name none.
 MAIN = "main"
-
-
-@dataclass(slots=True)
-class Open:
-    """A session with the asker that its turns share, and its turn in the background."""
-
-    session: Session
-    asker: Asker
-    background: Turn | None = None
-    cells: dict[str, int] = field(default_factory=dict)
 
 
 class Desk:
@@ -139,6 +129,31 @@ class Desk:
             session = Session(settings, id=key[0], **options)
         return self._keep(key, Open(session, asker))
 
+    def renewed(self, opened: Open, on: str) -> Open:
+        """The session with the settings of places as they are now, for a turn whose tools run at ``on``.
+
+        A place takes them when it is made. Where nothing has run there yet, the session is let go and taken
+        up again, which makes it anew; else they count for sessions that begin later, and the user is told.
+        """
+        now = self.settings()
+        changed = opened.changed(now)
+        if not changed:
+            return opened
+        key = next(key for key, found in self._open.items() if found is opened)
+        if on in opened.ran or key[1] is not None or opened.session.running is not None:
+            if changed != opened.told:
+                opened.told = changed
+                say(f"Only a new session (--new) takes what was changed: {', '.join(changed)}")
+            return opened
+        before = opened.session
+        # This says what is wrong with them before the session is let go.
+        before.settings = before.settings.with_(**{name: getattr(now, name) for name in changed})
+        self._close(key)
+        if before.timeline is None:
+            return self.session(key[0])
+        session = Session.resume(before.id, before.settings, **self._options(opened.asker))
+        return self._keep(key, Open(session, opened.asker, cells=opened.cells))
+
     def resume(self, session_id: str) -> Open:
         """Go on with a session that exists.
 
@@ -226,20 +241,20 @@ class Desk:
 
     # Turns -------------------------------------------------------------------------------------------
 
-    def view(self, *, raw: bool = False, quiet: bool = False) -> View:
-        """A view that fits what stands in front of the kernel."""
+    def view(self, *, raw: bool = False, quiet: bool = False, root: str | None = None) -> View:
+        """A view that fits what stands in front of the kernel; ``root`` as for ``Record``."""
         kind = frontend.kind(self.shell)
-        style = self.style(raw=raw)
+        style = self.style(raw=raw, root=root)
         if quiet:
             return QuietView()
         if kind == "terminal":
-            return TerminalView()
+            return TerminalView(root)
         return FinalView(style) if kind == "headless" else LiveView(style)
 
-    def style(self, *, raw: bool = False) -> Style:
+    def style(self, *, raw: bool = False, root: str | None = None) -> Style:
         """How records are written here."""
         headless = frontend.kind(self.shell) == "headless"
-        return Style(headless=headless, raw=raw, places=self._places() if headless else None)
+        return Style(headless=headless, raw=raw, places=self._places() if headless else None, root=root)
 
     def _places(self) -> dict[str, str]:
         """This machine's folders by names that are the same everywhere."""

@@ -15,8 +15,8 @@ from .words import money
 SHOWN = 20_000
 
 
-def facts(plan: DryRun) -> list[tuple[str, str]]:
-    """Size and price, as names and values."""
+def facts(plan: DryRun, where: str) -> list[tuple[str, str]]:
+    """Size and price, and where tools run unless ``where`` is empty, as names and values."""
     about = "" if plan.exact else "about "
     first = "price not known" if plan.first_request is None else money(plan.first_request)
     return [
@@ -26,22 +26,23 @@ def facts(plan: DryRun) -> list[tuple[str, str]]:
         ("First request", first if plan.first_request in (None, 0) else f"at most {first}"),
         ("Budget", one_line(plan.ceiling) if plan.ceiling else "none; give one with --budget"),
         ("Tools", ", ".join(plan.tools)),
+        *([("Tools run", where)] if where else []),
     ]
 
 
-def plain(plan: DryRun) -> str:
+def plain(plan: DryRun, where: str) -> str:
     """The plan as text."""
     lines = ["Nothing was sent."]
-    lines += [f"{name + ':':15} {value}" for name, value in facts(plan)]
+    lines += [f"{name + ':':15} {value}" for name, value in facts(plan, where)]
     lines += [f"{'File:':15} {one_line(file.path, 200)} ({size_text(file.size)})" for file in plan.files]
     lines += ["", "System prompt:", bounded(plan.system, SHOWN), "", "Message:", _last(plan)]
     return "\n".join(lines)
 
 
-def as_html(plan: DryRun, style: Style) -> str:
+def as_html(plan: DryRun, style: Style, where: str) -> str:
     """The plan as HTML; the long parts are folded."""
     rows = [
-        *facts(plan),
+        *facts(plan, where),
         *(("File", f"{visible(file.path)} ({size_text(file.size)})") for file in plan.files),
     ]
     listed = "".join(f"<li>{escape(name)}: {escape(style.told(value))}</li>" for name, value in rows)

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, dict[str, Any]] = {
     "--model": {"help": "model to ask, for this cell; %%config ConjureMagics.model for all"},
     "--system": {"help": "text before the skills in the system prompt; only in a new session"},
-    "--on": {"choices": ("local", "docker", "hosted"), "default": "local", "help": "where tools run"},
+    "--on": {
+        "metavar": "PLACE",
+        "help": "where tools run: local, or docker for a container; %%config ConjureMagics.on for all",
+    },
     "--session": {"metavar": "NAME", "help": "a session of that name, apart from the others"},
     "--new": {"action": "store_true", "help": "start a new session"},
     "--retry": {"action": "store_true", "help": "go back to before this cell's last turn, and ask again"},

@@ -85,6 +85,8 @@ class Record:
         items: what happened, in order.
         status: one line on what goes on now; empty when nothing does.
         stop_reason: None while the turn runs.
+        root: the working directory as tools know it, where that is no folder of this machine: the paths of
+            calls are told from there.
         usage, cost: of the turn so far; ``cost`` in USD, None when not known.
     """
 
@@ -96,6 +98,7 @@ class Record:
     stop_reason: str | None = None
     error: str | None = None
     files: tuple[FileRef, ...] = ()
+    root: str | None = None
     _request: int = 0  # index of the first item of the request that runs
 
     def hear(self, event: Event) -> None:  # noqa: C901, PLR0912  one short case for each kind of event
@@ -123,13 +126,13 @@ class Record:
                 self.status = ""
             case ToolStarted(call=call):
                 item = self._call(call.id, call.name)
-                item.input, item.state = call.input, "running"
+                item.input, item.state = told(call.input, self.root), "running"
             case ToolOutput(id=id_, text=text):
                 item = self._call(id_, "")
                 item.output = (item.output + text)[-LIVE_OUTPUT:]
             case ToolFinished(call=call, result=result):
                 item = self._call(call.id, call.name)
-                item.input, item.state, item.result = call.input, "done", result
+                item.input, item.state, item.result = told(call.input, self.root), "done", result
             case Retrying(attempt=attempt, delay=delay, reason=reason):
                 self.status = f"{reason}; attempt {attempt + 1} in {delay:.0f} s"
             case Notice(text=text, level=level):
@@ -149,7 +152,7 @@ class Record:
         for block in _blocks(message):
             if block.get("type") == "tool_use":
                 item = self._call(block["id"], block["name"])
-                item.input, item.state = block["input"], "waiting"
+                item.input, item.state = told(block["input"], self.root), "waiting"
 
     def _call(self, id_: str, name: str) -> Call:
         for item in reversed(self.items):
@@ -160,8 +163,19 @@ class Record:
         return made
 
 
-def from_reply(reply: Reply) -> Record:
-    """The record of a turn that is over."""
+def told(given: dict[str, Any], root: str | None) -> dict[str, Any]:
+    """A call's input as the user is shown it: the path of a file from the working directory.
+
+    Commands stay what they are: they are what ran.
+    """
+    path = given.get("path")
+    if root is None or not isinstance(path, str) or not (path + "/").startswith(root + "/"):
+        return given
+    return {**given, "path": path[len(root) :].strip("/") or "."}
+
+
+def from_reply(reply: Reply, root: str | None = None) -> Record:
+    """The record of a turn that is over; ``root`` as for ``Record``."""
     results = {record.call.id: record for record in reply.tool_calls}
     items: list[Item] = []
     for message in reply.messages:
@@ -170,8 +184,8 @@ def from_reply(reply: Reply) -> Record:
                 items.append(Text(block["text"]))
             elif block.get("type") == "tool_use" and block.get("id") in results:
                 done = results.pop(block["id"])
-                items.append(_done(done.call, done.result))
-    items += [_done(record.call, record.result) for record in results.values()]
+                items.append(_done(done.call, done.result, root))
+    items += [_done(record.call, record.result, root) for record in results.values()]
     if reply.text and not any(isinstance(item, Text) for item in items):
         items.append(Text(reply.text))
     items += [Note(text) for text in reply.notices]
@@ -183,11 +197,12 @@ def from_reply(reply: Reply) -> Record:
         stop_reason=reply.stop_reason,
         error=reply.error,
         files=reply.files,
+        root=root,
     )
 
 
-def _done(call: ToolCall, result: ToolResult) -> Call:
-    return Call(call.id, call.name, call.input, "done", result=result)
+def _done(call: ToolCall, result: ToolResult, root: str | None) -> Call:
+    return Call(call.id, call.name, told(call.input, root), "done", result=result)
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

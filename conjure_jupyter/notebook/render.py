@@ -46,11 +46,13 @@ class Style:
         headless: leave out what differs from run to run: identifiers, paths of this machine.
         raw: the answer as Claude wrote it, not as Markdown.
         places: text to replace when headless, such as folders by their short names.
+        root: as for ``Record``.
     """
 
     headless: bool = False
     raw: bool = False
     places: Mapping[str, str] | None = None
+    root: str | None = None
 
     def told(self, text: str) -> str:
         """``text`` without this machine's folders, when headless."""
@@ -63,7 +65,7 @@ class Style:
 def bundle(reply: Reply, style: Style | None = None) -> dict[str, Any]:
     """The MIME bundle of a turn that is over."""
     style = style or Style()
-    record = _told(from_reply(reply), style)
+    record = _told(from_reply(reply, style.root), style)
     return {
         "text/plain": plain(record),
         "text/markdown": as_markdown(record, style),

@@ -58,8 +58,8 @@ class View(Protocol):
 class Painter:
     """A thread that draws when something has happened."""
 
-    def __init__(self) -> None:
-        self.record = Record()
+    def __init__(self, root: str | None = None) -> None:
+        self.record = Record(root=root)
         self._events: deque[Event] = deque()
         self._news = threading.Event()
         self._closing = threading.Event()
@@ -117,7 +117,7 @@ class LiveView(Painter):
     """A display that changes while the turn runs and ends as the static record."""
 
     def __init__(self, style: Style) -> None:
-        super().__init__()
+        super().__init__(style.root)
         self.style = style
         self._id = uuid.uuid4().hex
 
@@ -188,8 +188,8 @@ class QuietView:
 class TerminalView(Painter):
     """Text as it comes, and a line for each call."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, root: str | None = None) -> None:
+        super().__init__(root)
         self._out: list[str] = []
         self._told: set[str] = set()
         self._printed: dict[int, int] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ..executors import DOCKER, LocalExecutor
+from ..settings import Settings
 from ..types import FileRef
 from ..wording import size_text
 from .record import Call, Record
@@ -95,6 +97,17 @@ def footer(record: Record) -> str:
         parts.append(f"{whole:,} tokens in{cached}, {usage.get('output_tokens') or 0:,} out")
         parts.append("price not known" if record.cost is None else money(record.cost))
     return " · ".join(parts)
+
+
+def place(on: str, settings: Settings) -> str:
+    """Where tools run, and what confines them there."""
+    if on == LocalExecutor.name:
+        confined = "" if settings.sandbox == "off" else f", confined (sandbox {settings.sandbox})"
+        return f"on this machine{confined}"
+    if on == DOCKER:
+        network = settings.network or "none"
+        return f"in a container ({one_line(settings.docker_image)}, network {network})"
+    return f"by the executor {one_line(on)}"
 
 
 def counted(count: int, what: str) -> str:

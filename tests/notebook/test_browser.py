@@ -225,6 +225,43 @@ def test_the_user_is_asked_and_answers(
     assert made.exists()
 
 
+@pytest.mark.docker
+def test_tools_run_in_a_container(
+    *,
+    folder: Path,
+    url: str,
+    pages: Callable[[], Page],
+    claude: Callable[..., str],
+    docker_engine: str,
+    docker_image: str,
+) -> None:
+    made = tool_use("bash_tool", {"command": "pwd; touch /etc/x; echo kept > outputs/kept.txt"})
+    load = claude(
+        made,
+        "Made.",
+        message("I begin.", tool_use("bash_tool", {"command": "echo $((40 + 2)) begun; sleep 300"})),
+    )
+    named = f"os.environ.update(DOCKER_HOST={docker_engine!r}, CONJURE_DOCKER_IMAGE={docker_image!r})"
+    cells = ("%%claude --on docker\nMake it.", "reply = _; reply.files[0].local_path.read_text()")
+    write_notebook(folder / "docker.ipynb", f"{load}\n{named}", *cells, "%%claude --on docker\nWait.")
+    notebook = Notebook(pages(), url, "docker.ipynb")
+
+    for cell in range(3):
+        notebook.run(cell)
+
+    notebook.output(1).locator("summary").click()
+    expect(notebook.output(1)).to_contain_text("/workspace")
+    expect(notebook.output(1)).to_contain_text("Read-only file system")
+    expect(notebook.output(1).get_by_role("listitem")).to_contain_text("outputs/kept.txt")
+    expect(notebook.output(2)).to_contain_text("kept")
+
+    notebook.start(3)
+    expect(notebook.output(3)).to_contain_text("42 begun")
+    notebook.stop()
+    expect(notebook.output(3)).to_contain_text("Stopped by the user")
+    notebook.wait_for(3)
+
+
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)

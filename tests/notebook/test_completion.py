@@ -18,6 +18,8 @@ from .conftest import Shell
         ("%%claude --max", ["--max-iterations"]),
         ("%%claude --raw --approve ", ["ask", "auto", "deny"]),
         ("%%claude --approve=d", ["deny"]),
+        ("%%claude --on d", ["docker"]),
+        ("%%claude --on=lo", ["local"]),
         ("%%claude --skill ", ["csv-helper"]),
         ("%%claude --file sa", ["sales.csv"]),
         ("%%claude --model claude-so", ["claude-sonnet-5-5"]),

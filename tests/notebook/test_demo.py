@@ -119,10 +119,12 @@ def test_preparing_copies_what_the_notebook_needs(shipped, tmp_path) -> None:
     assert made == {"01_quickstart.ipynb", "skills/csv-helper/SKILL.md", "data/sales.csv"}
 
 
-def test_a_tutorial_that_is_shipped_comes_along(shipped, tmp_path) -> None:
-    write_notebook(shipped / "02_artifacts.ipynb", "1 + 1")
+def test_tutorials_that_are_shipped_come_along(shipped, tmp_path) -> None:
+    for name in ("02_artifacts.ipynb", "03_docker.ipynb"):
+        write_notebook(shipped / name, "1 + 1")
     assert demo.main(["--no-run"]) == 0
     assert (tmp_path / "demo" / "02_artifacts.ipynb").is_file()
+    assert (tmp_path / "demo" / "03_docker.ipynb").is_file()
 
 
 def test_what_the_user_changed_stays(shipped, tmp_path, capsys) -> None:

@@ -229,6 +229,14 @@ def test_an_error_is_one_line_and_fails_the_cell(running: Kernel, say: Script) -
     assert running.value("failed.stop_reason") == "'error'"
 
 
+def test_a_turn_that_cannot_start_leaves_no_display(running: Kernel, say: Script) -> None:
+    say("one")
+    running.run("%%claude\nhi")
+    run = running.run("%%claude --system other\nhi")
+    assert "fixed by its first turn" in (run.error or "")
+    assert run.shown == []
+
+
 def test_retry_goes_back_to_the_turn_of_its_own_cell(
     running: Kernel, say: Script, answers: tuple[list[object], FakeClaude]
 ) -> None:

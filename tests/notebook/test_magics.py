@@ -47,7 +47,7 @@ def test_free_text_is_never_a_shell_line(shell: Shell, serve: Serve) -> None:
         ("%%claude --skill nope\nhi", "SkillNotFoundError: Skill 'nope' not found"),
         ("%%claude --file nope.csv\nhi", "PathNotFoundError: nope.csv: no such file"),
         ("%%claude --out 1x\nhi", "--out: '1x' cannot be the name of a variable"),
-        ("%%claude --on docker\nhi", "--on docker: comes in a later version"),
+        ("%%claude --on hosted\nhi", "--on hosted: comes in a later version"),
         ("%%claude --session ../x\nhi", "cannot be a session's name"),
         ("%%claude --retry\nhi", "--retry: this session has no turn yet"),
         ("%%claude\n\n", "the prompt is empty"),
