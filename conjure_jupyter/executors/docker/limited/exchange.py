@@ -39,12 +39,12 @@ async def exchange(
     """
     reader, writer = connection
     server = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
-    headers = [(b"Host", url.authority.encode()), *end_to_end(request), *framing(request)]
-    head = h11.Request(
-        method=request.method, target=url.target, headers=[*headers, (b"Connection", b"close")]
-    )
     sending: asyncio.Task[None] | None = None
     try:
+        headers = [(b"Host", url.authority.encode()), *end_to_end(request), *framing(request)]
+        head = h11.Request(
+            method=request.method, target=url.target, headers=[*headers, (b"Connection", b"close")]
+        )
         writer.write(server.send(head) or b"")
         sending = asyncio.create_task(_send(channel, conn, server, writer))
         answering = asyncio.create_task(_answer(channel, conn, server, reader))
@@ -58,10 +58,10 @@ async def exchange(
             answering.cancel()
             await asyncio.gather(answering, return_exceptions=True)
     finally:
+        writer.close()  # first: another cancellation may end the wait below
         if sending is not None:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-        writer.close()
 
 
 async def _send(

@@ -39,10 +39,10 @@ async def tunnel(channel: Channel, host: Host, first: bytes, connection: Connect
         await channel.write(ALERT)
         raise
     finally:
+        writer.close()  # first: another cancellation may end the wait below
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        writer.close()
 
 
 async def _up(channel: Channel, watch: HelloWatch, first: bytes, writer: asyncio.StreamWriter) -> None:

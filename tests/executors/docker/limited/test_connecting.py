@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -22,20 +23,22 @@ async def company(
     asked: list[bytes] = []
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            writer.write(data)
-        writer.close()
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+        finally:
+            writer.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        asked.append(head)
-        writer.write(answer)
-        if b" 200 " not in answer:
-            writer.close()
-            return
-        port = int(head.split(b" ")[1].rpartition(b":")[2])
-        there, back = await asyncio.open_connection("127.0.0.1", place.ports[port])
-        await asyncio.gather(carry(reader, back), carry(there, writer), return_exceptions=True)
+        with contextlib.closing(writer):
+            head = await reader.readuntil(b"\r\n\r\n")
+            asked.append(head)
+            writer.write(answer)
+            if b" 200 " not in answer:
+                return
+            port = int(head.split(b" ")[1].rpartition(b":")[2])
+            there, back = await asyncio.open_connection("127.0.0.1", place.ports[port])
+            await asyncio.gather(carry(reader, back), carry(there, writer), return_exceptions=True)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
