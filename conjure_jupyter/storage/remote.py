@@ -414,9 +414,11 @@ class RemoteStorage(Storage):
             if (ref := await asyncio.to_thread(self._look, key, None)) is not None:
                 deleted[key] = ref
         try:
-            items = await self._bucket.list()
-            await self._bucket.delete_many([item.key for item in items])
-            deleted.update({item.key: deleted.get(item.key) or self._there(item) for item in items})
+            # Once more where something was being sent: a request that was cut off may arrive all the same.
+            for _ in range(2 if waiting else 1):
+                items = await self._bucket.list()
+                await self._bucket.delete_many([item.key for item in items])
+                deleted.update({item.key: deleted.get(item.key) or self._there(item) for item in items})
         except StorageError as error:
             failure = error
         await self.close()
