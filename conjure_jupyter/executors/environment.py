@@ -17,7 +17,7 @@ from ..paths import make_private_dir, write_atomic
 #: The user, the terminal and the language.
 _PERSONAL = ("HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR")
 #: Where certificates lie: without them a company's network refuses every download.
-_CERTIFICATES = (
+CERTIFICATES = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE",
@@ -41,7 +41,7 @@ _LOCALE = tuple(
     )
 )
 
-ALLOWED = (*_PERSONAL, *_LOCALE, *_CERTIFICATES, *_PYTHON)
+ALLOWED = (*_PERSONAL, *_LOCALE, *CERTIFICATES, *_PYTHON)
 #: Nothing may wait for an answer, page its output, or open a window.
 QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "MPLBACKEND": "Agg"}
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"

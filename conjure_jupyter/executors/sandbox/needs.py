@@ -7,20 +7,10 @@ import site
 import sys
 from pathlib import Path
 
-from ..environment import python_folders
+from ..environment import CERTIFICATES, python_folders
 
 #: Variables of a command that name folders or files programs must find.
-_VARIABLES = (
-    "PYTHONPATH",
-    "LD_LIBRARY_PATH",
-    "CONDA_PREFIX",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "NODE_EXTRA_CA_CERTS",
-    "GIT_SSL_CAINFO",
-)
+_VARIABLES = ("PYTHONPATH", "LD_LIBRARY_PATH", "CONDA_PREFIX", *CERTIFICATES)
 
 
 def prefixes() -> list[Path]:
